@@ -12,6 +12,7 @@ needs nothing of this project's own tests.
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -65,7 +66,14 @@ class Conformance:
     def __call__(self, arch: str, capability: str, count: int = 1) -> None:
         """Report that this test proves `count` cases of a capability on an architecture, if it
         passes.
+
+        Raises:
+            ValueError: the capability is a standard one that is misspelt.
         """
+        if capability not in CAPABILITIES:
+            meant = difflib.get_close_matches(capability, CAPABILITIES, 1, 0.8)
+            if meant:
+                raise ValueError(f"no capability {capability!r}: did you mean {meant[0]!r}?")
         self._record(_PROPERTY, [self._title, arch, capability, count])
 
     def blank(self, arch: str, capability: str, reason: str) -> None:

@@ -68,6 +68,11 @@ class Row:
                 mask |= 1 << shift
                 value |= int(c) << shift
             elif c != "-":
+                if not (c.isascii() and c.isalpha()):
+                    raise ValueError(
+                        f"row {self.name} {self.picture!r}: {c!r} is no bit; draw 0, 1, - for any "
+                        "bit, and letters for fields"
+                    )
                 parts = runs.setdefault(c, [])
                 if parts and i and picture[i - 1] == c:
                     parts[-1] = (shift, parts[-1][1] + 1)

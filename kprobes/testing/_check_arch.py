@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 
 from ..arch import get
-from ..arch._base import Arch, Insn, Jump
+from ..arch._base import Arch, Decoded, Insn, Jump
 from ..arch._linux import Linux
 from ..arch._rows import row
 from ..errors import KprobeError
@@ -98,6 +98,16 @@ def _traps(arch: Arch, rng: random.Random) -> Iterator[str]:
                 f"probe trap {code.hex()} is not refused by decode: a breakpoint may be put "
                 "over a breakpoint"
             )
+    shortest = min((*arch.traps.probe, *(n for each in arch.traps.modes.values() for n in each)))
+    for _ in range(2000):
+        insn = _decode(arch, rng.randbytes(arch.max_insn), rng.choice(modes))
+        whole = insn.decoded is Decoded.WHOLE and not insn.reject and not insn.span
+        if whole and insn.size < shortest:
+            yield (
+                f"no probe trap fits {insn.name} of {insn.size} bytes: the shortest is for "
+                f"{shortest}"
+            )
+            break
     for mode, code in arch.traps.end.items():
         if mode & ~arch.pointers.mode_bits:
             yield f"end trap of mode {mode}, which is not in mode_bits"

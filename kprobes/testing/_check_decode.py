@@ -6,6 +6,7 @@ breach.
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Iterator
 from functools import partial
@@ -90,9 +91,38 @@ def check_tables(arch: Arch, rng: random.Random) -> Iterator[str]:
                     f"row {row.name} {row.picture!r} is never found: others hide it, or its "
                     "condition never holds"
                 )
+            yield from _misfits(row)
             for word in words[:4]:
                 if _rebuilt(row, word) != word & _drawn(row):
                     yield f"row {row.name}: the fields of {word:#x} do not put it together again"
+
+
+def _misfits(row: Row) -> Iterator[str]:
+    """Check that each function of a row takes the fields that its picture has.
+
+    Args:
+        row: the row; its functions are not called.
+    """
+    for what, function, before in (
+        ("simulate", row.simulate, 2),
+        ("displace", row.displace, 2),
+        ("extra", row.extra, 1),
+        ("when", row.when, 0),
+    ):
+        # what `extra` sets may call the row's simulation in its own way
+        if function is None or (what == "simulate" and row.extra is not None):
+            continue
+        try:
+            signature = inspect.signature(function)
+        except ValueError:  # of a builtin, which tells nothing
+            continue
+        try:
+            signature.bind(*range(before), **dict.fromkeys(row.fields))
+        except TypeError as error:
+            yield (
+                f"row {row.name} {row.picture!r}: {what} does not take its fields "
+                f"({' '.join(row.fields) or 'none'}): {error}"
+            )
 
 
 def _found_at_all(table: DecodeTable, row: Row, rng: random.Random) -> bool:

@@ -24,7 +24,8 @@ from attrs import evolve
 from kprobes import BadArgument, UnicornMachine, Unsupported
 from kprobes import arch as architectures
 from kprobes.arch import get
-from kprobes.arch._decode import DecodeTable, Row
+from kprobes.arch._base import Insn
+from kprobes.arch._decode import DecodeTable, Row, fixed_width
 from kprobes.conformance import CAPABILITIES, Conformance
 from kprobes.machine.unicorn.guests.rows import GUESTS
 from kprobes.testing import Bench, check_arch
@@ -135,3 +136,31 @@ def test_a_bench_is_made_of_a_machine() -> None:
 def test_a_symbol_is_found_by_text(name: Any) -> None:
     with UnicornMachine.from_code(bytes(4), arch="mips") as m, pytest.raises(BadArgument, match="name is text, not"):
         m.symbols[name]
+
+
+def test_what_is_wrong_with_rows_is_found() -> None:
+    """A simulation that does not take the picture's fields; a picture of other signs than bits."""
+    def jump(regs: Any, insn: Insn, i: int) -> int:
+        return i
+
+    row = Row("1" * 8 + "t" * 24, "JUMP", jump)
+    wrong = evolve(get("mips"), decode=fixed_width(DecodeTable([row]), "big"))
+    assert any("simulate does not take its fields (t)" in problem for problem in check_arch(wrong))
+    with pytest.raises(ValueError, match=r"JUMP '0000 000\?': '\?' is no bit; draw 0, 1, -"):
+        Row("0000 000?", "JUMP")
+
+
+def test_traps_have_to_fit_the_shortest_instruction() -> None:
+    thumb = get("cortexm")
+    wrong = evolve(thumb, traps=evolve(thumb.traps, probe={4: thumb.traps.probe[2] + bytes(2)}))
+    assert any("no probe trap fits" in problem and "of 2 bytes" in problem for problem in check_arch(wrong))
+
+
+def test_a_misspelt_capability_is_an_error() -> None:
+    noted: list[Any] = []
+    declare = Conformance(lambda name, value: noted.append(value))
+    declare("mips", "simulate")
+    declare("mips", "tricore")
+    with pytest.raises(ValueError, match="no capability 'optimise': did you mean 'optimize'"):
+        declare("mips", "optimise")
+    assert len(noted) == 2
