@@ -274,6 +274,8 @@ def list_(file: File, pattern: str, sdt: bool, as_json: bool) -> None:
         is_file = name not in machine.symbols and machine.debug.has_source(name)
         lines, first = _file_lines(machine, name) if is_file else _function_lines(machine, k, name)
         wanted = [each for each in lines if line == "*" or each.line == first + int(line)]
+        if not wanted and line == "0":
+            wanted = lines[:1]  # its entry, as in an event
         if not wanted:
             raise UnknownSymbol(
                 f"there is no code at its line {line}",

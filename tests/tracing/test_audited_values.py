@@ -459,6 +459,9 @@ def test_lines_of_a_source_file_and_what_is_said_of_inlined_functions(tmp_path: 
     listed = CliRunner().invoke(main, ["list", str(program), "guest.c:*", "--json"])
     rows = [json.loads(line) for line in listed.stdout.splitlines()]
     assert {4, 10, 20} <= {row["line"] for row in rows} and all(row["n"] == row["line"] for row in rows)
+    first = CliRunner().invoke(main, ["list", str(program), "weigh:0", "--json"])
+    entry = json.loads(first.stdout)
+    assert entry["address"] == min(row["address"] for row in rows if row["line"] == entry["line"])
     inlined = CliRunner().invoke(main, ["list", str(program), "twice:*"])
     assert inlined.exit_code and "inlined" in inlined.output
     with UnicornMachine.load(program) as m, Kprobes(m) as k, pytest.raises(EventError, match="twice is inlined, and inlined code"):
