@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kprobes import Kprobes, ProbeUnused, UnicornMachine
+from kprobes import Kprobe, Kprobes, ProbeUnused, Regs, UnicornMachine
 
 
 def test_one_that_is_not_used_warns() -> None:
@@ -27,3 +27,14 @@ def test_those_that_are_used_do_not_warn(recwarn: pytest.WarningsRecorder) -> No
         m.call("f")
         assert done.probe.nhit == 1
     assert not recwarn.list
+
+
+def test_type_checkers_know_decorated_handlers() -> None:
+    """The comment is an unused one for mypy where it takes the function for Any."""
+    with UnicornMachine.from_code(bytes(8), arch="mips", symbols={"f": 0x10000}) as m, Kprobes(m) as k:
+        @k.kprobe("f")
+        def hit(p: Kprobe, regs: Regs) -> None: ...
+
+        with pytest.raises(TypeError):
+            hit(hit.probe)  # type: ignore[call-arg]
+        assert hit.probe.nhit == 0 and not hasattr(hit.probe, "hits")

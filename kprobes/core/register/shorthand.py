@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from ...errors import BadLocation
 from ..probe import Probe
 
 P = TypeVar("P", bound=Probe)
+Kept_co = TypeVar("Kept_co", bound=Probe, covariant=True)
+Arguments = ParamSpec("Arguments")
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class Decorated(Protocol[Arguments, Result_co, Kept_co]):
+    """A handler that a Shorthand has decorated: the function, with its probe."""
+
+    @property
+    def probe(self) -> Kept_co:
+        """The probe that calls it."""
+
+    def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result_co: ...
 
 
 class Registering(Protocol):
@@ -44,7 +58,9 @@ class Shorthand(Generic[P]):
         self._role = role
         self._is_used = False
 
-    def __call__(self, handler: Any) -> Any:
+    def __call__(
+        self, handler: Callable[Arguments, Result_co]
+    ) -> Decorated[Arguments, Result_co, P]:
         """Set a function as the probe's handler, register the probe, and return the function.
 
         The function gets the probe as its attribute `probe`.
@@ -62,8 +78,9 @@ class Shorthand(Generic[P]):
             )
         setattr(self.probe, self._role, handler)
         self._k.register(self.probe)
-        handler.probe = self.probe
-        return handler
+        decorated = cast("Any", handler)
+        decorated.probe = self.probe
+        return cast("Decorated[Arguments, Result_co, P]", decorated)
 
     def __enter__(self) -> P:
         """Register the probe, and return it."""
