@@ -810,6 +810,9 @@ def test_stack_trace_is_limited(name: str) -> None:
 def test_stack_trace_without_a_frame_pointer(paper: Scene) -> None:
     from kprobes.errors import Unsupported
 
+    outside = paper.k.stack_trace(paper.m.regs)
+    assert outside == [0] and outside.incomplete  # pc has left all memory
+    paper.m.regs.pc = paper.at("probed")
     with pytest.raises(Unsupported, match="paper"):
         paper.k.stack_trace(paper.m.regs)
 
