@@ -12,7 +12,6 @@ from attrs import evolve, frozen
 
 from ..errors import AmbiguousSymbol, EventError, UnknownSymbol
 from ..machine._base import Machine
-from ..names import is_mangled
 from ..symbols import Symbols, perhaps_spelled, spellings, where_names_are
 from ._messages import make_error
 
@@ -115,7 +114,8 @@ def _where(pattern: str, symbols: Symbols) -> str:
         pattern: the pattern as written.
         symbols: of the guest.
     """
-    if pattern[0] != "/" and "::" not in pattern and any(is_mangled(each.name) for each in symbols):
+    mangled = next(perhaps_spelled(symbols, ""), None)
+    if pattern[0] != "/" and "::" not in pattern and mangled is not None:
         return f"write '{pattern}' in quotes for names of C++ and Rust as people write them"
     return where_names_are(symbols)
 

@@ -18,6 +18,19 @@ CLOCKS: Final = (COUNTER, HOST_CLOCK, INSTRUCTION_CLOCK)
 COUNTS: Final = (COUNTER, INSTRUCTION_CLOCK)
 
 
+#: nanoseconds from 1970 to the beginning of the host's clock, which is the boot
+_BOOT: Final = time.time_ns() - time.monotonic_ns()
+
+
+def epoch_of(clock: str) -> int:
+    """Return what is added to times of a clock of this process to get nanoseconds since 1970.
+
+    Args:
+        clock: the clock's name; 0 is returned for all but the host's, whose times are no host's.
+    """
+    return _BOOT if clock == HOST_CLOCK else 0
+
+
 def clock_of(machine: Machine, clock: str | Callable[[], int]) -> Callable[[], int] | None:
     """Return the function that tells the time of a record; None for the clock "counter", which has
     no times.

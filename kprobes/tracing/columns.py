@@ -17,7 +17,7 @@ from ..stacks import INCOMPLETE, addresses_of, is_incomplete
 from ..symbols import CONTROLS
 from . import nested
 from .batches import BATCH, Batch, EventColumns, Row
-from .clocks import COUNTER
+from .clocks import COUNTER, epoch_of
 from .info import EventInfo, Field
 from .ring import Layout, RecordRing
 
@@ -147,6 +147,7 @@ def batches_of_ring(
         "events": [info.as_json() for info in infos],
         "lost": ring.lost,
         "clock": clock,
+        "epoch": epoch_of(clock),
         "names": {str(address): names(address) for address in addresses},
         "lines": {str(address): line for address in looked_up if (line := lines(address))},
         "callers": {
@@ -618,6 +619,7 @@ class TableSource:
         lost: int,
         clock: str,
         version: int = VERSION,
+        epoch: int = 0,
     ) -> None:
         """Make a source of the records of a table.
 
@@ -627,6 +629,7 @@ class TableSource:
             lost: number of records that there was no room for.
             clock: the name of the clock that their times are by.
             version: of the file.
+            epoch: what is added to times to get nanoseconds since 1970; 0: it is not known.
 
         Raises:
             KeyError, TypeError, ValueError: the table is none that Trace.save() wrote, or damaged.
@@ -638,6 +641,7 @@ class TableSource:
         self._lost = lost
         self.clock = clock if "time" in table.column_names else COUNTER
         self._version = version
+        self.epoch = epoch
         for name in ("seq", "cpu", "address", *(["time"] if self.clock != COUNTER else ()), "task"):
             column = table.column(name)
             if column.null_count or (name != "task" and not pyarrow.types.is_integer(column.type)):
@@ -745,7 +749,9 @@ class TableSource:
             # older files have no lines, and no names of their own for callers
             for found in (facts["names"], facts.get("lines", {}), facts.get("callers", {}))
         )
-        return cls(table, infos, int(facts["lost"]), clock, version), names, lines, callers
+        epoch = int(facts.get("epoch", 0))  # older files do not say
+        source = cls(table, infos, int(facts["lost"]), clock, version, epoch)
+        return source, names, lines, callers
 
     @property
     def lost(self) -> int:

@@ -26,7 +26,7 @@ from ..events._watchpoint import Watchpoint
 from ..machine._base import Machine
 from ..regs import Regs
 from .batches import Batch, Row
-from .clocks import OWN, clock_of
+from .clocks import OWN, clock_of, epoch_of
 from .info import EventInfo
 from .ring import RecordRing
 from .stores import HitForwarder, IntoRing, Tell
@@ -69,6 +69,7 @@ class Live:
         self.infos = infos
         self._ring = ring
         self.clock = clock
+        self.epoch = epoch_of(clock)
         self._drain = drain
 
     @property

@@ -21,7 +21,8 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
     """Write a trace as OTLP's JSON: a line for each request of some thousand spans, as exporters to
     files write them.
 
-    A call is a span, another hit is a span without length. Times are by the trace's clock; without
+    A call is a span, another hit is a span without length. Times of the host's clock count from
+    1970, others are by the trace's clock; without
     one a record's time is 1,000 times its number.
 
     Args:
@@ -111,7 +112,7 @@ class _SpanWriter:
             "spanId": f"{self._count:016x}",
             "name": clean(name),
             "kind": INTERNAL,
-            "startTimeUnixNano": str(time),
+            "startTimeUnixNano": str(self._trace.epoch + time),
         }
         return span | ({} if parent is None else {"parentSpanId": parent["spanId"]})
 
@@ -122,7 +123,7 @@ class _SpanWriter:
             span: OTLP's object of the span; its end is set.
             time: of the end, in ns.
         """
-        span["endTimeUnixNano"] = str(time)
+        span["endTimeUnixNano"] = str(self._trace.epoch + time)
         self._spans.append(span)
         if len(self._spans) == BATCH_OF_SPANS:
             self._flush()

@@ -96,10 +96,13 @@ class RecordSource(Protocol):
         tasks: what the numbers of tasks in rows stand for, by number.
         lost: number of records that there was no room for.
         clock: the name of the clock that times are by.
+        epoch: what is added to times to get nanoseconds since 1970; 0: they are of no host's
+            clock, or it is not known.
     """
 
     infos: Sequence[EventInfo]
     clock: str
+    epoch: int
 
     @property
     def tasks(self) -> Sequence[Any]: ...
@@ -176,6 +179,13 @@ class Trace:
         "instructions" (that the guest has executed so far) or "own".
         """
         return self._source.clock
+
+    @property
+    def epoch(self) -> int:
+        """What is added to times to get nanoseconds since 1970; 0 where the clock is not "host", or
+        a file does not say it.
+        """
+        return self._source.epoch
 
     @property
     def timed(self) -> bool:

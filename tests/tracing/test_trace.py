@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -328,6 +329,17 @@ def test_spans_of_opentelemetry(k: Kprobes) -> None:
         parent = by_id.get(span.get("parentSpanId", ""))
         assert parent is None or int(parent["startTimeUnixNano"]) <= int(span["startTimeUnixNano"])
     assert any("parentSpanId" in span for span in calls)
+
+
+def test_spans_have_the_time_of_day(k: Kprobes, tmp_path: Path) -> None:
+    """OpenTelemetry's times are nanoseconds since 1970, also of a trace that was saved."""
+    with k.trace("p crc32", clock="host") as t:
+        k.machine.call("crc32", 0, b"x", 1)
+    t.save(tmp_path / "t.arrow")
+    for trace in t, Trace.load(tmp_path / "t.arrow"):
+        requests = [json.loads(line) for line in exported(trace, "otlp").splitlines()]
+        begun = int(requests[0]["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["startTimeUnixNano"])
+        assert abs(time.time_ns() - begun) < 3600 * 10**9
 
 
 #: as stackcollapse-perf.pl reads a record's first line, and a frame
