@@ -90,4 +90,4 @@ def test_an_installed_architecture_runs_in_unicorn(site: Path) -> None:
     assert ran == "other32 6 [2, 1, 0, 'returns']"
     assert attached == "other32 riscv32"
     assert "'other_arch:not_a_guest' is no Guest" in broken
-    assert rowless.startswith("Unicorn has no rowless32 support")
+    assert rowless.startswith("no engine runs rowless32; its package has no entry point")

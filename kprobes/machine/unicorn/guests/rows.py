@@ -7,6 +7,9 @@ from __future__ import annotations
 import unicorn
 from unicorn import unicorn_const as const
 
+from ....arch import get
+from ....arch._rows import row
+from ....arch._stub import StubFacts
 from ....errors import Unsupported
 from . import arm, m68k, mips, ppc, riscv, s390x, sparc, tricore, x86
 from .guest import Guest
@@ -41,6 +44,12 @@ def guest_of(arch: str) -> Guest:
                 hint="see docs/adding-an-architecture.md",
             )
         return guest
+    if row(get(arch), StubFacts) is None:
+        raise Unsupported(
+            f"no engine runs {arch}",
+            hint="its package has no entry point kprobes.unicorn",
+            python="a PaperMachine runs a few of its instructions",
+        )
     raise Unsupported(
         f"Unicorn has no {arch} support",
         hint="use --qemu",
