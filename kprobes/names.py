@@ -248,7 +248,12 @@ def spellings(name: str) -> tuple[str, ...]:
 
 
 def _spellings(shown: str) -> tuple[str, ...]:
-    """Return the ways in which people write a demangled name, as spellings() has them."""
+    """Return the ways in which people write a demangled name.
+
+    They are: with its parameters and without; both also without the type of the result, which
+    templates have in front; and, where it has marks such as `[abi:cxx11]`, all of these without the
+    marks, too.
+    """
     bare = plain(shown)
     if _SPECIAL.match(shown):
         return shown, bare

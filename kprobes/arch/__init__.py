@@ -67,8 +67,9 @@ def _installed() -> dict[str, EntryPoint]:
 
 @cache
 def _load(name: str) -> Arch | None:
-    """Return the architecture of this name, imported if need be; None where there is none. The
-    result is remembered until refresh().
+    """Return the architecture of this name, of this package or of another installed distribution
+    (its entry point), imported if need be; None where there is none. The result is remembered until
+    refresh().
     """
     family = _family_of().get(name)
     if family is not None:

@@ -228,7 +228,7 @@ class DecodeTable:
         return None
 
     def decode(self, word: int, insn: Insn, rest: bytes = b"") -> Insn:
-        """Return the Insn of an encoding; one without a row runs out of line as it is.
+        """Return a new Insn for an encoding; one without a row runs out of line as it is.
 
         Args:
             word: the encoding as a number.

@@ -121,7 +121,9 @@ class SystemControl(Device):
         return 0
 
     def _state_of(self, nvic: Nvic) -> int:
-        """Return the register ICSR: which exceptions are active and pending."""
+        """Return the register ICSR: VECTACTIVE (of xPSR), RETTOBASE, VECTPENDING, ISRPENDING,
+        PENDSTSET and PENDSVSET; its other bits are 0.
+        """
         ready, active, first = nvic.ready, nvic.active, nvic.first()
         current = self.wires.regs["xpsr"] & 0x1FF
         return int(

@@ -274,7 +274,9 @@ class BoardOptions:
     def explain(self, error: GuestFault) -> None:
         """Append to an error's message the options that put memory or a device at its address.
 
-        Nothing is appended without a board, or for errors other than reads and writes of no memory.
+        Nothing is appended without a board, for errors other than reads and writes, or where the
+        address is not known. Reads and writes that memory refuses (its permissions, unaligned) get
+        the options, too.
 
         Args:
             error: what the guest's access raised; its `plain` is changed.

@@ -674,7 +674,8 @@ def _entries(
 
 
 def _how_to_go_on(output: Path | None) -> str:
-    """Return the end of a message about a stopped replay, which says how to go on.
+    """Return the end of a message about a stopped replay (`--replay FOLDER`), which says how to
+    continue it.
 
     Args:
         output: folder of -o, which has what was found; None: it was not given.

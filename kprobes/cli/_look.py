@@ -43,7 +43,8 @@ def check(file: File, place: str | None, texts: tuple[str, ...], as_json: bool) 
     +OFF) what a probe there would do.
 
     boosted: one trap a hit; stepped: two; simulated: in Python; refused: no probe, and why. Of a
-    FILE that was built with -g the source lines stand above their instructions.
+    FILE that was built with -g the source lines stand above their instructions. With -e only the
+    events are explained; SYMBOL cannot be given then.
     """
     from ..kprobes import Kprobes
 

@@ -470,7 +470,8 @@ def _counter(counts: dict[tuple[str, str], int], key: tuple[str, str]) -> Emit:
     """Make the function that is called at each hit of an event, and counts it.
 
     Args:
-        counts: (event, function) -> hits; is changed.
+        counts: (event, function) -> hits. At each hit the entry of `key`, which is there already,
+            becomes one more.
         key: of the event.
     """
 

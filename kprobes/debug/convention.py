@@ -201,7 +201,8 @@ def _has_vector(type: CType, depth: int) -> bool:
 def _is_packed(type: CType) -> bool:
     """Whether a structure or union has a member at no multiple of the member's alignment.
 
-    Members of structures within it count, too; bit fields do not. False for a type without members.
+    Members of structures and unions within it count, too; those of an array's elements and bit
+    fields do not. False for a type without members.
     """
     for member in type.fields:
         if not member.bits and member.offset % alignment(member.type):
@@ -772,10 +773,12 @@ def _alignment(type: CType) -> int:
 
 
 def _is_plain(type: CType, depth: int) -> bool:
-    """Return True for a Rust type of numbers, structures and arrays of more than one element that
-    is none of SIMD, which rustc passes in registers of their own.
+    """Return True for a Rust type of numbers, pointers and enumerations of up to 8 bytes, and
+    structures and arrays of more than one element of these, that is none of SIMD, which rustc
+    passes in registers of their own.
 
-    Types of SIMD are structures of an array, and aligned to their whole size.
+    Types of SIMD are structures of an array, and aligned to their whole size. False for a union, a
+    structure with hidden members, and a type that is nested deeper than _MOST_DEEP.
 
     Args:
         type: the type.

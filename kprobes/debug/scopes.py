@@ -486,7 +486,8 @@ class FrameVariables:
         GCC passes a nested function the address of that frame: DW_AT_static_link says where it is.
 
         Args:
-            entered: True: this function has not made its frame, to which it may copy the address.
+            entered: True: this function has not made its frame yet. If the address is kept in that
+                frame, UnknownValue is raised.
 
         Returns:
             The frame; None: the function stands in no other.

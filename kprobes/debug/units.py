@@ -987,7 +987,9 @@ def named(die: Any) -> Any:
 
 
 def scopes_of(die: Any) -> str:
-    """Return the namespaces and classes around an entry, as C++ writes them: `geo::`."""
+    """Return the namespaces and classes around an entry, as C++ writes them: `geo::`. Those
+    without a name are left out.
+    """
     names: list[str] = []
     for _ in range(64):
         die = die.get_parent()

@@ -188,7 +188,8 @@ class _Search:
     def _vectors(self) -> None:
         """Add the functions at pc and in the vector table of a raw image.
 
-        Words of 0 in the table are passed over. It ends in front of the lowest of these functions,
+        The table is at the image's start; its first word, the stack pointer, and words of 0 are
+        passed over. It ends in front of the lowest of these functions,
         or at another word that is no address of code with mode bits.
         """
         arch, first = self._arch, self._text[0]

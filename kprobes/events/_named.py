@@ -688,11 +688,11 @@ class KnownNames:
 
         Args:
             member: the member, which may be no bit field.
-            suffix: the type that is asked for.
+            suffix: the type that is asked for; of a number only its letter (u, s, x) counts.
             at: column, for errors.
 
         Returns:
-            The type; None: it is no bit field, or no number is asked for.
+            The type, as wide as the field; None: it is no bit field, or no number is asked for.
         """
         asked = _NUMBER.fullmatch(suffix)
         if not member.bits or asked is None:

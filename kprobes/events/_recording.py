@@ -124,7 +124,8 @@ def described(
 def saver(
     event: Event, machine: Machine, plain: Callable[[Any, Regs], None]
 ) -> Callable[[Any, Regs], None]:
-    """Return an entry handler that keeps what a return event wants of its function's entry.
+    """Return an entry handler that keeps what a return event wants of its function's entry:
+    arguments, and values that debug information tells (event.saves).
 
     Args:
         event: the event.

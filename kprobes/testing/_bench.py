@@ -491,7 +491,9 @@ class Bench:
         )
 
     def _is_loop(self, state: StartState) -> bool:
-        """Whether the instruction branches to itself from a state."""
+        """Whether the instruction branches to itself from a state, as its simulation has computed
+        (StartState.target); False where it is not simulated. Nothing is executed.
+        """
         return (
             state.target is not None and state.target & ~self._arch.pointers.mode_bits == self.home
         )

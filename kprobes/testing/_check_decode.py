@@ -160,8 +160,12 @@ def _drawn(row: Row) -> int:
 
 
 def check_truncation(arch: Arch, rng: random.Random) -> Iterator[str]:
-    """Check that decode refuses every beginning of an instruction that is not the whole
-    instruction.
+    """Check that decode refuses (Insn.reject) every beginning of an instruction that is not the
+    whole instruction, even one that could be a shorter instruction. The instructions are random
+    bytes.
+
+    Yields:
+        The first beginning of each mode that is not refused, as text.
     """
     for mode in arch.traps.end:
         for _ in range(200):

@@ -318,8 +318,8 @@ class Connection:
         If the stub asks for it (`-` in place of a packet), the last packets are sent again.
 
         Returns:
-            (the packet's payload, True if its checksum is right); None while there is no whole
-            packet.
+            (the packet's payload as it was sent, which expand() has yet to decode; True if its
+            checksum is right); None while there is no whole packet.
         """
         start = self._buffer.find(b"$")
         if start < 0:

@@ -658,8 +658,8 @@ def _feature(word: str) -> tuple[str, str]:
 
 
 def _number(element: ElementTree.Element, name: str, default: int) -> int:
-    """Return the attribute `name` of an element as a number, at most 65,536; `default` where it has
-    none.
+    """Return the attribute `name` of an element as a number; 65,536 for a greater one; `default`
+    where there is none, or it is no decimal number of up to seven digits.
     """
     text = element.get(name, "")
     if text.isascii() and text.isdecimal() and len(text) < 8:

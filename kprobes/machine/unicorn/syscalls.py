@@ -775,7 +775,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
             size: bytes, rounded up to whole pages.
             protection: is ignored: the memory can be read and written, and not executed.
             flags: MAP_FIXED and MAP_ANONYMOUS are looked at.
-            descriptor: of a file: gives -EBADF without MAP_ANONYMOUS.
+            descriptor: not negative, of a file: gives -EBADF without MAP_ANONYMOUS.
             rest: is ignored.
         """
         if self._convention is not None and self._convention.rules.block:
@@ -805,7 +805,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
             size: bytes, rounded up to whole pages.
             protection: is ignored: the memory can be read and written, and not executed.
             flags: MAP_FIXED and MAP_ANONYMOUS are looked at.
-            descriptor: of a file: gives -EBADF without MAP_ANONYMOUS.
+            descriptor: not negative, of a file: gives -EBADF without MAP_ANONYMOUS.
         """
         memory = self._cpu.memory
         size = -(-size // memory.page_size) * memory.page_size

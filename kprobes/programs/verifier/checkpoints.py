@@ -146,7 +146,8 @@ class Checkpoints:
             pc: the slot at which both states are.
             old: the state that was verified.
             new: the state that a path has now.
-            reads: which halves of stack slots are compared: bit frame * 128 + slot * 2 + half.
+            reads: which stack slots are compared: bit frame * 128 + slot * 2 + half; a slot is
+                compared as a whole if one of its two bits is set.
         """
         if len(old.held) != len(new.held):
             return False
@@ -171,8 +172,9 @@ class Checkpoints:
             match: the comparison of both states.
             old: the frame of the verified state.
             new: the frame of the other state.
-            reads: which halves of stack slots are compared: bit slot * 2 + half; bits above those
-                of one frame are not looked at.
+            reads: which stack slots are compared: bit slot * 2 + half; a slot is compared as a
+                whole if one of its two bits is set. Bits above those of one frame are not looked
+                at.
         """
         reads &= (1 << FRAME_BITS) - 1
         order = self._flow.code.order
