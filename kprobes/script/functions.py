@@ -26,6 +26,10 @@ _POINTER: Final = 7
 _ENOENT: Final = -2
 #: nanoseconds of one of Linux's ticks, at 250 a second
 _TICK: Final = 4_000_000
+#: strings that join() reads at most
+_JOINED: Final = 16
+#: bytes of each of them at most, its NUL included
+_JOINED_SIZE: Final = 1024
 #: where bpftrace's own library has the errorf() of assert()
 _ASSERTED: Final = ("stdlib/base.bt", 6, 5, 37)
 _U64 = IntegerType(64, False)
@@ -163,6 +167,62 @@ def _time(g: BlockWriter, node: tree.FunctionCall | tree.Name) -> None:
     g.act("time", node.span, format=text)
 
 
+def _join(g: BlockWriter, node: tree.FunctionCall) -> None:
+    """Write the call `node` of join(), with `g`: an action with the delimiter, a space where the
+    call has none, and a buffer of the strings, one behind the other, each with its NUL.
+
+    The array ends at a null pointer, and at one to an empty string or to no memory, as in bpftrace.
+    """
+    asm = g.asm
+    first, *rest = node.arguments
+    delimiter = rest[0].value if rest and isinstance(rest[0], tree.StringLiteral) else b" "
+    kind = types.BufferType(_JOINED * _JOINED_SIZE)
+    record = g.temporary(8 + layout.room_of(kind))
+    joined = record.at(8)
+    state = g.storage.variable(16)  # address of the next pointer, pointers that are left
+    top, read, out = (asm.label() for _ in range(3))
+    g.number(first)
+    g.reading = node.span
+    g.point(1, state)
+    asm.store(1, 0, 0, 8)
+    asm.store_number(1, 8, _JOINED, 8)
+    g.clear(joined, 8)
+    g.top(top, out)
+    g.point(1, state)
+    asm.load(2, 1, 8, 8)
+    asm.jump_if_number("==", 2, 0, out)
+    asm.compute_with("-", 2, 1)
+    asm.store(1, 8, 2, 8)
+    asm.load(0, 1, 0, 8)
+    asm.move(2, 0)
+    asm.compute_with("+", 2, g.world.bits // 8)
+    asm.store(1, 0, 2, 8)
+    g.read_number(IntegerType(g.world.bits, False))
+    asm.jump_if_number("==", 0, 0, out)
+    asm.move(3, 0)
+    g.point(1, joined)
+    asm.load(2, 1, 0, 8)
+    asm.jump_if_number(
+        ">", 2, kind.size - _JOINED_SIZE, out
+    )  # tells the verifier that there is room
+    asm.compute("+", 1, 2)
+    asm.compute_with("+", 1, 8)
+    asm.set(2, _JOINED_SIZE)
+    asm.call("probe_read_user_str")
+    asm.jump_if_number("s>", 0, 1, read)
+    g.warn_if_failed("probe_read_user_str")
+    asm.jump(out)
+    asm.place(read)
+    g.point(1, joined)
+    asm.load(2, 1, 0, 8)
+    asm.compute("+", 2, 0)
+    asm.store(1, 0, 2, 8)
+    asm.jump(top)
+    asm.place(out)
+    facts = {"delimiter": delimiter.decode("utf-8", "surrogateescape")}
+    g.send(record, 8 + layout.room_of(kind), Action("join", node.span, ((8, kind),), facts))
+
+
 def _assert(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Write the call `node` of assert(), with `g`.
 
@@ -210,6 +270,7 @@ _EFFECTS: Final[dict[str, Callable[..., None]]] = {
     "zero": _of_map,
     "exit": _exit,
     "time": _time,
+    "join": _join,
     "assert": _assert,
     "override": _override,
     **dict.fromkeys(("static_assert", "assert_str", "fail"), _ignore),

@@ -82,7 +82,6 @@ _NO_SIGNAL: Final = "no signal is sent to a guest's task"
 #: functions that are not supported -> the reason
 UNSUPPORTED: Final = {
     "ctx": "registers are read by reg()",
-    "join": "it reads an array of pointers of the guest's in one go; use printf of str() of each",
     "signal": _NO_SIGNAL,
     "signal_name": "the numbers of signals are an operating system's",
     "signal_thread": _NO_SIGNAL,
@@ -91,7 +90,19 @@ UNSUPPORTED: Final = {
 }
 #: functions that have Python do something
 ASYNCHRONOUS: Final = frozenset(
-    {"printf", "errorf", "warnf", "print", "clear", "zero", "exit", "time", "cat", "system"}
+    {
+        "printf",
+        "errorf",
+        "warnf",
+        "print",
+        "clear",
+        "zero",
+        "exit",
+        "time",
+        "cat",
+        "join",
+        "system",
+    }
 )
 #: functions that change the guest, or run programs of the host
 UNSAFE: Final = frozenset({"system", "override"})

@@ -264,6 +264,21 @@ class Performer:
             return
         self._output.cat(data.decode("utf-8", "surrogateescape"))
 
+    def _join(
+        self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
+    ) -> None:
+        """Write the strings of join() with the delimiter between them.
+
+        Args:
+            number: not used.
+            action: the action, whose data have the delimiter.
+            values: (type, value) of a buffer: the strings, each with its NUL.
+        """
+        texts = values[0][1].split(b"\0")[:-1]
+        self._output.join(
+            action.data["delimiter"].join(text.decode("utf-8", "surrogateescape") for text in texts)
+        )
+
     def _system(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:

@@ -551,6 +551,30 @@ def _time(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     return _NOTHING
 
 
+def _join(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
+    """Check the call `node` of join(), and note errors in `inference`.
+
+    Its arguments are the address of an array of pointers, and perhaps a delimiter, a literal.
+
+    Returns:
+        VoidType(); None: the number of arguments is wrong.
+    """
+    if not _counted(inference, node, 1, 2):
+        return None
+    kinds = [inference.type(argument) for argument in node.arguments]
+    if kinds[0] is not None and not isinstance(kinds[0], (IntegerType, types.PointerType)):
+        inference.error(
+            f"join() only supports int or pointer arguments ({base_name(kinds[0])} provided)",
+            node.arguments[0],
+        )
+    for argument, kind in zip(node.arguments[1:], kinds[1:], strict=True):
+        if kind is not None and not isinstance(argument, tree.StringLiteral):
+            inference.error(
+                f"join() expects a string literal ({base_name(kind)} provided)", argument
+            )
+    return _NOTHING
+
+
 def _string(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of str(): a string as long as a literal length plus 1, or as the settings
     say.
@@ -1261,6 +1285,7 @@ _CALLS: Final[dict[str, Callable[[Inference, tree.FunctionCall], ValueType | Non
     "zero": _of_map,
     "exit": _exit,
     "time": _time,
+    "join": _join,
     "str": _string,
     "buf": _buffer,
     "reg": _register,

@@ -290,6 +290,14 @@ def test_config_and_the_environment() -> None:
         ("#include <linux/fs.h>\nbegin { }", "'linux/fs.h' file not found"),
         ('begin { signal("KILL"); }', "ERROR: signal() is not supported here: no signal is sent to a guest's task\n"
                                     'begin { signal("KILL"); }\n        ~~~~~~~~~~~~~~'),
+        ("begin { join(); }", "join() requires at least one argument (0 provided)"),
+        ('begin { join(1, ",", 2); }', "join() requires up to two arguments (3 provided)"),
+        ("begin { join(1, 2); }", "join() expects a string literal (int provided)"),
+        ('begin { $d = ","; join(1, $d); }', "join() expects a string literal (string provided)"),
+        ('begin { join("a"); }', "join() only supports int or pointer arguments (string provided)"),
+        ("begin { join((1, 2)); }", "join() only supports int or pointer arguments (tuple provided)"),
+        ("begin { $x = join(1); }", "Invalid expression for assignment: $x is given no value"),
+        ("begin { print(join(1)); }", "void type passed to print() is not printable"),
         ("begin { ctx }", "ERROR: ctx() is not supported here: registers are read by reg()"),
     ],
 )

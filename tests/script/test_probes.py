@@ -1,5 +1,7 @@
 """Scripts at probes of guests: arguments, returns, symbols, stacks, watchpoints, on many architectures."""
 
+import io
+import json
 import re
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from kprobes.errors import GuestStopped, KprobeError, Unsupported
 from kprobes.programs.meanings import WAKE
 from kprobes.script import ScriptError
 from kprobes.script.guest import GuestWorld
+from kprobes.script.output import JsonOutput, json_text
 from kprobes.script.script import Script
 
 DEMO = "examples/demo.arm64"
@@ -297,6 +300,64 @@ def test_architectures_agree(arch: str) -> None:
         assert "@r[" in numbers.output
         outputs.append(s.output + numbers.output)
     assert outputs[0] == outputs[1]
+
+
+def strings(machine: UnicornMachine, *texts: bytes | int | None) -> int:
+    """The address of an array of pointers in the guest: to texts, to addresses, and null ones."""
+    size = machine.arch.bits // 8
+    array = machine.alloc(size * max(len(texts), 1))
+    for number, text in enumerate(texts):
+        address = text or 0
+        if isinstance(text, bytes):
+            address = machine.alloc(len(text) + 1)
+            machine.write(address, text + b"\0")
+        machine.write(array + size * number, address.to_bytes(size, machine.arch.order.value))
+    return array
+
+
+@ENGINES
+@pytest.mark.parametrize("arch", ["arm64", "arm64be", "i386", "ppc"])
+def test_strings_of_an_array_are_joined(arch: str, engine: str | None) -> None:
+    """Up to a null pointer, or one to no memory or to an empty text; 16 at most, of 1023 bytes each."""
+    path = next(p for p in programs_of(arch) if p.stem.endswith("-O2"))
+    out = io.StringIO()
+    with UnicornMachine.load(str(path)) as m, Kprobes(m) as k:
+        name = next(one for one in ("test_arith32", "test_bits", "test_narrow") if one in results(path.stem, m))
+        text = f'kprobe:{name} {{ join(arg0); join(arg0, ", "); join((char **)arg0, ""); }}'
+        many, long, bad = [b"%d" % n for n in range(20)], b"x" * 2000, (1 << m.arch.bits) - 4096
+        arrays = [
+            (strings(m, b"ls", b"-l", b"/a b", None, b"behind"), [b"ls", b"-l", b"/a b"]),
+            (strings(m, *many), many[:16]),
+            (strings(m, b"one", b"two", bad, b"behind"), [b"one", b"two"]),
+            (strings(m, b"one", b"", b"behind", None), [b"one"]),
+            (strings(m, b"a", long, b"c", *[long] * 13), [b"a", long[:1023], b"c", *[long[:1023]] * 13]),
+            (strings(m, "ü\n".encode(), b"\xff", None), ["ü\n".encode(), b"\xff"]),
+            (strings(m, None), []),
+            (0, []),
+            (bad, []),
+        ]
+        lines = [by.join(shown).decode("utf-8", "surrogateescape") for _, shown in arrays for by in (b" ", b", ", b"")]
+        with (k.script(text, engine=engine) as s,
+              Script(text, kprobes=k, engine=engine, environment={}, output=JsonOutput(out.write, out.write))):
+            for array, _ in arrays:
+                m.call(name, array)
+    assert s.output == "".join(f"{line}\n" for line in lines) + "\n\n"
+    records = [json.loads(line) for line in out.getvalue().splitlines()]
+    shown = [one["data"] for one in records if one["type"] == "join"]
+    assert shown == [json.loads(json_text(line)) for line in lines]
+
+
+@ENGINES
+def test_a_pointer_that_join_cannot_follow_is_told_where_that_is_asked(demo: Kprobes, engine: str | None) -> None:
+    """A null pointer is the end, and nothing to tell."""
+    array = strings(demo.machine, b"a", 16, b"c", None)
+    for given, helpers in ((array, ["probe_read_user_str"]), (16, ["probe_read_user"]),
+                           (strings(demo.machine, b"a", None), [])):
+        for wary in (False, True):
+            with Script("kprobe:crc32 { join(arg1); }", kprobes=demo, engine=engine, wary=wary, environment={}) as s:
+                demo.machine.call("crc32", 0, given, 0)
+            told = [line for line in s.errors.splitlines() if "retcode" in line]
+            assert set(told) == {f"Additional Info - helper: {one}, retcode: -14" for one in helpers if wary}
 
 
 def _marked() -> dict[str, bytes]:
