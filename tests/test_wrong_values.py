@@ -41,7 +41,8 @@ GOOD: dict[tuple[type, str], dict[str, Any]] = {
     (UnicornMachine, "unload_module"): {"name": "demo"}, (UnicornMachine, "type"): {"name": "int"},
     (Program, "from_c"): {"text": "int a;"}, (Kprobes, "heap"): {"functions": {"inc": "malloc"}},
     (Kprobes, "trace"): {"events": "p inc"}, (DebugInfo, "at_function_line"): {"number": 1},
-    **{(DebugInfo, name): {"path": "x.c"} for name in ("at_line", "source_folders")},
+    (DebugInfo, "is_kept"): {"name": "len"},
+    **{(DebugInfo, name): {"path": "x.c"} for name in ("at_line", "source_folders", "statements")},
     **{(Coverage, name): {"format": "afl"} for name in ("contents", "save")},
 }
 HARMLESS = {"data_end", "get"}  # questions that have an answer for everything: there is no such thing

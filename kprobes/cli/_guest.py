@@ -550,7 +550,7 @@ def _show_crash(machine: Any, k: Kprobes, error: GuestFault) -> None:
     except KprobeError:  # nothing tells of the code's callers
         stack = Stack([regs.pc], incomplete=True)
     for at in stack:
-        click.echo(f"  => {describe(at)}", err=True)
+        click.echo(f"  => {describe(at).translate(CONTROLS)}", err=True)
     if stack.incomplete:
         click.echo(f"  => {MARK}", err=True)
     register = "" if arch.linkage is None else arch.linkage.register
@@ -558,6 +558,5 @@ def _show_crash(machine: Any, k: Kprobes, error: GuestFault) -> None:
         with contextlib.suppress(KprobeError):
             back = regs[register]
             if back:
-                click.echo(
-                    f"  {register}, where the last call returns to: {describe(back)}", err=True
-                )
+                caller = describe(back).translate(CONTROLS)
+                click.echo(f"  {register}, where the last call returns to: {caller}", err=True)

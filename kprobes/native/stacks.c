@@ -202,9 +202,18 @@ static int others(const struct walk *walk)
     return ((u8 *)&calls->gate)[TASKS] || PyList_Size(OBJECT(walk->own)) != 0;
 }
 
+/* Whether a return address may have a signature (AArch64's PAC) in the bits above 48, which Python
+ * takes off: they are neither all 0, nor are the upper twelve all 1. */
+static int may_be_signed(u64 link)
+{
+    return link >> 48 && link >> 52 != 0xFFF;
+}
+
 /* The true return address behind one that was found. */
 static int see_through(struct frame *frame, u64 *link)
 {
+    if (may_be_signed(*link))
+        return LEFT;
     if (*link != frame->trampoline)
         return ON;
     struct call *call = others(frame->walk) ? 0 : next_followed(frame);

@@ -83,6 +83,12 @@ def write(trace: Trace, file: IO[Any], format: str) -> None:
         trace.export(file, format)
 
 
+def _check_stack(stack: Sequence[int]) -> None:
+    """Raise BadArgument for what is no stack of a record."""
+    if not all(isinstance(address, int) for address in stack):
+        raise BadArgument(f"stack is {shown(stack)}", hint="pass a record's stack: addresses")
+
+
 class RecordSource(Protocol):
     """The origin of a Trace's records: a ring, or a file's table.
 
@@ -276,7 +282,11 @@ class Trace:
 
         The first address is the place of the hit. The others are return addresses, and have the
         name of the function that called.
+
+        Raises:
+            BadArgument: it is no stack.
         """
+        _check_stack(stack)
         return [
             self.caller(address) if n else self.name(address) for n, address in enumerate(stack)
         ]
@@ -290,8 +300,7 @@ class Trace:
         Raises:
             BadArgument: it is no stack.
         """
-        if not all(isinstance(address, int) for address in stack):
-            raise BadArgument(f"stack is {shown(stack)}", hint="pass a record's stack: addresses")
+        _check_stack(stack)
         return [
             self._lines(address - bool(n)) if address != INCOMPLETE else ""
             for n, address in enumerate(stack)

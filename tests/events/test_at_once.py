@@ -31,9 +31,11 @@ def test_it_fetches_what_the_event_does(arch: str) -> None:
     chance, once = random.Random(arch), 0
     with UnicornMachine.from_code(bytes(16), arch=arch) as m:
         cells = [name for name in m.regs.names if m.regs.cell(name)]
+        # a signed type that is wider than the word is refused
+        types = [each for each in TYPES if m.arch.bits == 64 or each != ":s64"]
         writable = [name for name in cells if name != m.arch.regs.sp]
         for _ in range(40):
-            args = [f"%{chance.choice(cells)}{chance.choice(TYPES)}" for _ in range(chance.randrange(1, 7))]
+            args = [f"%{chance.choice(cells)}{chance.choice(types)}" for _ in range(chance.randrange(1, 7))]
             event = parse_event(f"p 0x10000 {' '.join(args)} $stack", m)
             buffer = Buffer()
             take = handler(event, m, buffer, 0, None, (), Plain(), False)
