@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 import struct
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from kprobes import ProgramError
 from kprobes import btf as b
@@ -217,6 +219,51 @@ def test_legacy_map_definitions():
                           'SEC("kprobe/f") int p(void *c) { u32 k = 1; u64 *v = bpf_map_lookup_elem(&m, &k); return v '
                           '? ++*v : 0; }')
     assert (prog.run(), prog.run(), prog.maps["m"][1]) == (1, 2, 2)
+
+
+def without_types(raw: bytes) -> bytes:
+    """An object as clang before version 11 wrote it: global symbols have neither types nor sizes."""
+    elf = ELFFile(io.BytesIO(raw))
+    table = elf.get_section_by_name(".symtab")
+    out = bytearray(raw)
+    for number, symbol in enumerate(table.iter_symbols()):
+        if symbol["st_info"]["bind"] == "STB_GLOBAL":
+            at = table["sh_offset"] + number * table["sh_entsize"]
+            out[at + 4] &= 0xF0  # st_info: STT_NOTYPE
+            out[at + 16:at + 24] = bytes(8)  # st_size
+    return bytes(out)
+
+
+def test_objects_of_old_compilers():
+    """Where symbols have no types, sections tell what they name, and where the next one begins."""
+    raw = clang.compiled('#include <kprobes/bpf.h>\nstruct d { u32 type, key_size, value_size, max_entries, flags; '
+                         'u32 more, than, five; };\n'
+                         'struct d first SEC("maps") = {2, 4, 8, 3, 0}, second SEC("maps") = {2, 4, 8, 5, 0};\n'
+                         'SEC("kprobe/f") int p(void *c) { u32 k = 1; u64 *v = bpf_map_lookup_elem(&second, &k); '
+                         'return v ? ++*v : 0; }\n'
+                         'SEC("kprobe/g") int q(void *c) { u32 k = 1; u64 *v = bpf_map_lookup_elem(&first, &k); '
+                         'return v ? *v + 7 : 0; }\n'
+                         'SEC("kprobe/g") int r(void *c) { return 9; }\n', "old.c")
+    new, old = Program.from_elf(raw), Program.from_elf(without_types(raw))
+    assert {name: code.instructions for name, code in old.codes.items()} == {n: c.instructions for n, c in new.codes.items()}
+    assert [old[name].run() for name in "pqrp"] == [1, 7, 9, 2]
+    assert (old.maps["first"].max_entries, old.maps["second"].max_entries) == (3, 5)
+
+
+def test_rings_whose_maps_name_the_type_of_a_record():
+    """bpf2go's users keep the type of a record in BTF in this way; the ring itself has no values."""
+    prog = Program.from_c('#include <kprobes/bpf.h>\nstruct record { u64 a, b, c; };\n'
+                          'struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 4096); '
+                          '__type(value, struct record); } ring SEC(".maps");\n'
+                          'struct { __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY); __type(value, struct record); '
+                          '} perf SEC(".maps");\n'
+                          'SEC("kprobe/f") int p(void *c) { struct record r = {1, 2, 3}; '
+                          'bpf_perf_event_output(c, &perf, BPF_F_CURRENT_CPU, &r, sizeof r); '
+                          'return bpf_ringbuf_output(&ring, &r, sizeof r, 0); }')
+    assert prog.run() == 0
+    record = struct.pack("=3Q", 1, 2, 3)
+    assert [bytes(each) for each in prog.maps["ring"]] == [record]
+    assert [bytes(each) for each in prog.maps["perf"]] == [record]
 
 
 def test_without_a_compiler(monkeypatch):

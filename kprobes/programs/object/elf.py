@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 from elftools.common.exceptions import ELFError
 from elftools.construct.core import ConstructError
 from elftools.elf.elffile import ELFFile
@@ -46,7 +46,8 @@ def damage_is_error(name: str) -> Iterator[None]:
     try:
         yield
     except _DAMAGE as error:
-        raise ProgramError(f"{type(error).__name__}: {error}", program=name, hint=_FETCH) from error
+        what = str(error) or type(error).__name__
+        raise ProgramError(f"cannot be read: {what}", program=name, hint=_FETCH) from error
 
 
 @frozen
@@ -144,7 +145,7 @@ class ObjectFile:
                 )
             self.order: Order = "little" if elf.little_endian else "big"
             self.sections = [self._section(i, s) for i, s in enumerate(elf.iter_sections())]
-            self.symbols = self._symbols(elf)
+            self.symbols = self._with_types(self._symbols(elf))
             self.relocations = self._relocations(elf)
 
     def _section(self, index: int, s: Any) -> Section:
@@ -187,6 +188,37 @@ class ObjectFile:
             )
             for s in table.iter_symbols()
         ]
+
+    def _with_types(self, symbols: list[ObjectSymbol]) -> list[ObjectSymbol]:
+        """Return symbols with the types and sizes that clang before version 11 did not write.
+
+        A global symbol without a type is a function where its section is executable, and an object
+        in the section `maps`. It ends where the next one begins, or at the section's end.
+
+        Args:
+            symbols: all symbols of the object.
+        """
+        untyped = {
+            s
+            for s in symbols
+            if s.type == "NOTYPE" and s.bind != "LOCAL" and 0 < s.section < len(self.sections)
+        }
+        return [self._with_type(s, untyped) if s in untyped else s for s in symbols]
+
+    def _with_type(self, symbol: ObjectSymbol, untyped: set[ObjectSymbol]) -> ObjectSymbol:
+        """Return a symbol with type and size where its section tells what it is.
+
+        Args:
+            symbol: a global symbol without a type, in a section.
+            untyped: all such symbols of the object.
+        """
+        section = self.sections[symbol.section]
+        if not section.executable and section.name != "maps":
+            return symbol
+        later = [s.value for s in untyped if s.section == symbol.section and s.value > symbol.value]
+        end = min(later, default=len(section.data))
+        kind = "FUNC" if section.executable else "OBJECT"
+        return evolve(symbol, type=kind, size=max(end - symbol.value, 0))
 
     def _relocations(self, elf: Any) -> dict[int, dict[int, ObjectRelocation]]:
         """Return section index -> offset -> relocation; those of debug information are left out.

@@ -35,6 +35,7 @@ _SIZED: Final = (
     MapType.TASK_STORAGE,
     MapType.LPM_TRIE,
 )
+_RINGS: Final = (MapType.RINGBUF, MapType.USER_RINGBUF, MapType.PERF_EVENT_ARRAY)
 _IGNORED: Final = ("numa_node", "pinning", "map_extra")
 _DATA: Final = (".data", ".rodata", ".bss")
 
@@ -197,10 +198,18 @@ def _completed(spec: Spec) -> Spec:
     """Return a map's definition with the sizes that libbpf, or tools, give it where it has none.
 
     A stack trace map gets the sizes of its keys and values, a map of a type in _SIZED its number
-    of entries. A perf event array loses the types of its key and value.
+    of entries. Rings have no keys and values of their own: the types of these, by which bpf2go's
+    users keep the type of a record in BTF, are dropped with their sizes.
     """
-    if spec.type == MapType.PERF_EVENT_ARRAY:
-        return evolve(spec, key=None, value=None)
+    if spec.type in _RINGS:
+        size = 4 if spec.type == MapType.PERF_EVENT_ARRAY else 0
+        return evolve(
+            spec,
+            key=None,
+            value=None,
+            key_size=spec.key_size if spec.key is None else size,
+            value_size=spec.value_size if spec.value is None else size,
+        )
     changes: dict[str, Any] = {}
     if spec.type == MapType.STACK_TRACE:  # tools give them their sizes before they are loaded
         changes["key_size"] = spec.key_size or 4
