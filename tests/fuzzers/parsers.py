@@ -266,12 +266,13 @@ def grow(name: str, parser: Parser, seconds: float) -> int:
     return added
 
 
-def main(seconds: float, names: list[str]) -> int:
-    """Mutate each parser's inputs for a share of the time; print and keep what was wrong."""
+def main(seconds: float, names: list[str], seed: int) -> int:
+    """Mutate each parser's inputs for a share of the time; print and keep what was wrong. The same seed gives the same
+    inputs, as many as there is time for."""
     wrong = 0
     found = {name: parser for name, parser in parsers().items() if not names or name in names}
     for name, parser in found.items():
-        chance, end, tried = random.Random(time.time_ns()), time.monotonic() + seconds / len(found), [0]
+        chance, end, tried = random.Random(f"{seed} {name}"), time.monotonic() + seconds / len(found), [0]
 
         def inputs(parser: Parser = parser, chance: random.Random = chance, end: float = end, tried: list[int] = tried,
                    begin: tuple[bytes, ...] = (*parser.seeds, *corpus(name))) -> Iterator[bytes]:
@@ -297,10 +298,11 @@ if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("seconds", type=float, help="how long, for all parsers together")
     arguments.add_argument("names", nargs="*", help="of parsers; none: all")
+    arguments.add_argument("--seed", type=int, default=time.time_ns(), help="of the inputs; the time unless given")
     arguments.add_argument("--grow", action="store_true", help="add to the corpora")
     given = arguments.parse_args()
     if not given.grow:
-        sys.exit(main(given.seconds, given.names))
+        sys.exit(main(given.seconds, given.names, given.seed))
     chosen = {name: parser for name, parser in parsers().items() if not given.names or name in given.names}
     for name, parser in chosen.items():
         print(f"{name}: {grow(name, parser, given.seconds / len(chosen))} inputs added", flush=True)

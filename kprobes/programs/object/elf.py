@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -29,6 +30,7 @@ _DAMAGE: Final = (
     EOFError,
     RecursionError,
     struct.error,
+    zlib.error,
 )
 _FETCH: Final = "the object is damaged or cut off: build it again"
 _OTHERS: Final = (".debug", ".BTF", ".eh")  # relocations of these are for debuggers
