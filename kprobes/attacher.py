@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Attacher(Protocol):
-    """What attaches programs: a Kprobes."""
+    """The part of a Kprobes that attaches programs."""
 
     def attach(
         self,

@@ -50,7 +50,7 @@ class MemoryCalls:
 
 @frozen(kw_only=True)
 class CallRules:
-    """What serving a process's system calls needs beside the registers that `MemoryCalls` has
+    """Facts by which a process's system calls are served, beside the registers of `MemoryCalls`
     (syscall(2), "Architecture calling conventions").
 
     Attributes:

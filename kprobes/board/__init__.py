@@ -10,7 +10,7 @@ from ._board import Board, Fitted, Part
 from .bus import Bus
 from .clint import Clint
 from .devices import KINDS, Device, DeviceSettings, Power, Unknown
-from .registers import Registers
+from .registers import RegisterBank
 from .systemcontrol import SystemControl
 from .tasks import TaskPointer
 from .timers import Sp804
@@ -38,7 +38,7 @@ __all__ = [
     "Part",
     "Pl011",
     "Power",
-    "Registers",
+    "RegisterBank",
     "SimpleUart",
     "Sp804",
     "Stm32F4Usart",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DeviceSettings(TypedDict, total=False):
-    """What all devices take by name, besides their address.
+    """Arguments of all devices that are given by name.
 
     Attributes:
         size: bytes; None: the model's SIZE.

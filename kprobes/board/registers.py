@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 WIDTHS = (1, 2, 4, 8)  #: bytes that registers may have
 
 
-class Registers(Device):
+class RegisterBank(Device):
     """Registers whose reads give values that are described; the guest's writes do not change these.
 
     A register without values reads as the guest has last written it, 0 at first. An access of a
@@ -129,13 +129,13 @@ def _sequence(name: str, given: Any) -> tuple[int, ...]:
     return tuple(values)
 
 
-class _WrittenRegisters(Registers):
+class _WrittenRegisters(RegisterBank):
     """Registers as board files and --device describe them: settings are offsets, too.
 
     Args:
         start: its address.
-        settings: those of Registers; and offsets as text, with an integer, a list of integers, or
-            these as text: "0/0/1".
+        settings: those of RegisterBank; and offsets as text, with an integer, a list of integers,
+            or these as text: "0/0/1".
     """
 
     def __init__(self, start: int, **settings: Any) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class UartSettings(DeviceSettings, total=False):
-    """What all serial ports take by name, besides their address.
+    """Arguments of all serial ports that are given by name.
 
     Attributes:
         received: bytes for the guest to receive.

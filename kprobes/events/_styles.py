@@ -180,7 +180,7 @@ def _widths(letter: str, *bits: int) -> dict[str, int]:
 
 @frozen(kw_only=True)
 class Style:
-    """What types of one style have in common.
+    """The properties that all types of one style have.
 
     Attributes:
         name: of the style; recordings in files have it.

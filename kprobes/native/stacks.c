@@ -56,6 +56,7 @@ struct row { ROW_WORDS(WORD) };
  *   places           struct place of each register that there is a number for
  *   names            how many these are
  *   mask, mode_bits  of an address
+ *   is_signed        1: return addresses may have a signature in the bits from 48 on (AArch64)
  *   above            bytes from a canonical frame address to the caller's stack pointer register
  *   bias             added to a return address
  *   upwards          1: the stack grows upwards
@@ -72,8 +73,8 @@ struct row { ROW_WORDS(WORD) };
 #define WALK_WORDS(X) \
     X(view) X(regs) X(calls) X(simple) X(own) X(followed) X(trampoline) X(symbols) X(files) \
     X(changes) X(seen_files) X(seen_changes) X(state) X(exit) X(look) X(rows) X(last) X(places) \
-    X(names) X(mask) X(mode_bits) X(above) X(bias) X(upwards) X(pointer) X(frame) X(next) \
-    X(address) X(outside) X(points) X(linked) X(link) X(pushed) X(mark) X(asked)
+    X(names) X(mask) X(mode_bits) X(is_signed) X(above) X(bias) X(upwards) X(pointer) X(frame) \
+    X(next) X(address) X(outside) X(points) X(linked) X(link) X(pushed) X(mark) X(asked)
 EXPORT const char walk_words[] = WALK_WORDS(NAME);
 struct walk { WALK_WORDS(WORD) };
 enum { BY_OTHERS, ON_STACK, IN_REGISTER }; /* of `linked` */
@@ -202,17 +203,16 @@ static int others(const struct walk *walk)
     return ((u8 *)&calls->gate)[TASKS] || PyList_Size(OBJECT(walk->own)) != 0;
 }
 
-/* Whether a return address may have a signature (AArch64's PAC) in the bits above 48, which Python
- * takes off: they are neither all 0, nor are the upper twelve all 1. */
-static int may_be_signed(u64 link)
+/* Whether a return address has bits that may be a signature, which Python takes off. */
+static int may_be_signed(const struct walk *walk, u64 link)
 {
-    return link >> 48 && link >> 52 != 0xFFF;
+    return walk->is_signed && link >> 48 && link >> 52 != 0xFFF;
 }
 
 /* The true return address behind one that was found. */
 static int see_through(struct frame *frame, u64 *link)
 {
-    if (may_be_signed(*link))
+    if (may_be_signed(frame->walk, *link))
         return LEFT;
     if (*link != frame->trampoline)
         return ON;

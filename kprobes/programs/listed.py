@@ -54,7 +54,7 @@ class ListWord:
 
 @frozen
 class ListLayout:
-    """What the words of a function's list are.
+    """The words of a function's list: fentry's, which has arguments, and fexit's, with the result.
 
     Attributes:
         arguments: the words of its arguments.

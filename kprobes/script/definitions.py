@@ -174,7 +174,7 @@ def _condition(text: str) -> int:
     Raises:
         HeaderError: it is none.
     """
-    parser = _Condition(_OF_CONDITIONS.findall(text), {})
+    parser = _ConditionExpression(_OF_CONDITIONS.findall(text), {})
     try:
         value = parser.expression(0)
     except _DefinitionError as wrong:
@@ -353,7 +353,7 @@ class _Constant:
         return number
 
 
-class _Condition(_Constant):
+class _ConditionExpression(_Constant):
     """A parser of the expressions of #if, in which there are comparisons."""
 
     RANKS: ClassVar[dict[str, int]] = {

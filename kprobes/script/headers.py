@@ -52,7 +52,7 @@ class Headers:
 
 
 @define
-class _Condition:
+class _OpenConditional:
     """An #if and what follows it, up to its #endif.
 
     Attributes:
@@ -84,7 +84,7 @@ class Preprocessor:
     directive: Callable[[str], None]
     declarations: Callable[[str, bool], None]
     evaluate: Callable[[str], int]
-    _conditions: list[_Condition] = field(factory=list)
+    _conditions: list[_OpenConditional] = field(factory=list)
     _once: set[str] = field(factory=set)
 
     @property
@@ -138,7 +138,7 @@ class Preprocessor:
         if word in ("if", "ifdef", "ifndef"):
             outer = self.reading
             holds = outer and self._holds(word, rest)
-            self._conditions.append(_Condition(outer, holds, holds))
+            self._conditions.append(_OpenConditional(outer, holds, holds))
         elif word in ("elif", "else", "endif"):
             if not self._conditions:
                 raise HeaderError(f"#{word} without #if")

@@ -188,8 +188,8 @@ class Trace:
 
     @property
     def epoch(self) -> int:
-        """What is added to times to get nanoseconds since 1970; 0 where the clock is not "host", or
-        a file does not say it.
+        """Nanoseconds from 1970 to the zero of the records' times; 0 where the clock is not "host",
+        or a file does not say it.
         """
         return self._source.epoch
 

@@ -14,7 +14,7 @@ from kprobes.board import (
     Device,
     Part,
     Pl011,
-    Registers,
+    RegisterBank,
     Sp804,
     Stm32F4Usart,
     Stm32L4Usart,
@@ -415,7 +415,7 @@ def test_registers_that_are_described() -> None:
     device.write(0x10, 4, 0xAABBCCDD)
     device.write(0x11, 1, 0xEE)
     assert device.read(0x10, 4) == 0xAABBEEDD
-    words = Registers(0, width=2, values={0: 7, 2: (1, 2)})
+    words = RegisterBank(0, width=2, values={0: 7, 2: (1, 2)})
     connected(words)
     assert (words.read(0, 2), words.read(2, 2), words.read(2, 2)) == (7, 1, 2)
 

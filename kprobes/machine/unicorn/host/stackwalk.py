@@ -13,6 +13,7 @@ from collections.abc import Callable, Container
 from typing import Any
 
 from .... import native
+from ....arch._base import same_address
 from ....regs import Regs
 from ....stacks import INCOMPLETE, Step
 from ....symbols import Symbols
@@ -122,6 +123,7 @@ class HostStackWalk:
             places=ctypes.addressof(self._places),
             mask=arch.mask,
             mode_bits=arch.pointers.mode_bits,
+            is_signed=arch.pointers.without_signature is not same_address,
             above=above,
             bias=linkage.bias if linkage is not None else 0,
             upwards=arch.callers < 0,
