@@ -195,7 +195,7 @@ def _has_vector(type: CType, depth: int) -> bool:
         return _has_vector(type.element, depth + 1)
     if type.kind not in ("struct", "union"):
         return False
-    return any(_has_vector(member.type, depth + 1) for member in type.members.values())
+    return any(_has_vector(member.type, depth + 1) for member in type.fields)
 
 
 def _is_packed(type: CType) -> bool:
@@ -218,6 +218,7 @@ _SYSV_WORDS: Final = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 #: classes of 8 bytes; _X87: of the 16 of a long double, which as a parameter are in memory
 _MEMORY, _X87, _WORD, _REAL = "memory", "x87", "word", "real"
 _ON_STACK: Final = {_MEMORY, _X87}
+_MOST_IN_REGISTERS: Final = 16  # bytes of a structure
 
 
 def _sysv(
@@ -249,8 +250,23 @@ def has_hidden_argument(result: CType, by_reference: Callable[[CType], bool]) ->
     """
     if result.kind not in ("struct", "union", "array"):
         return False
-    aggregate = result.kind != "array"
-    return (aggregate and by_reference(result)) or _MEMORY in _classes(result)
+    if result.kind != "array" and _is_returned_in_memory(result, by_reference):
+        return True
+    return _MEMORY in _classes(result)
+
+
+def _is_returned_in_memory(type: CType, by_reference: Callable[[CType], bool]) -> bool:
+    """Whether a structure or union is returned in memory for its size, or for what copies it.
+
+    Args:
+        type: the structure or union.
+        by_reference: type -> whether C++ copies it by a function of its own. It is not asked about
+            a large one.
+
+    Raises:
+        NotKnown: it is not known whether a function copies it.
+    """
+    return type.size > _MOST_IN_REGISTERS or by_reference(type)
 
 
 def _sysv_parameter(
@@ -347,7 +363,7 @@ def _classes(type: CType) -> list[str]:
         return [_MEMORY]
     if type.kind not in ("struct", "union", "array") or not type.size:
         raise NotKnown("it or a parameter before it is of a kind that is not understood")
-    if type.size > 16 or _is_packed(type):
+    if type.size > _MOST_IN_REGISTERS or _is_packed(type):
         return [_MEMORY]
     scalars = _scalars(type, 0)
     kinds = {kind for _, _, kind in scalars}
@@ -433,7 +449,7 @@ def _sysv_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[Pa
     """
     if type.kind == "complex" and type.size > 16:
         raise NotKnown("it is in two registers of the x87")
-    if type.kind in ("struct", "union") and by_reference(type):
+    if type.kind in ("struct", "union") and (type.size > _MOST_IN_REGISTERS or by_reference(type)):
         return (ParameterPart("behind", type.size, name="rax"),)
     classes = _classes(type)
     if _X87 in classes:

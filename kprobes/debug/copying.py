@@ -53,6 +53,7 @@ def is_copied_by_function(type: CType, depth: int = 0) -> bool:
     if definition is None or "DW_AT_declaration" in definition.attributes or depth > _DEEPEST:
         raise NotTold
     copies = list[Any]()
+    may_copy = False  # a constructor with further parameters, which may have defaults
     moves = False
     for child in children(definition):
         if child.tag == "DW_TAG_inheritance" and constant(child, "DW_AT_virtuality"):
@@ -67,7 +68,10 @@ def is_copied_by_function(type: CType, depth: int = 0) -> bool:
         if name.startswith("~") and _is_written(child):
             return True
         if name == type.base_name.partition("<")[0] and _takes_its_class(child, type):
-            copies.append(child)
+            if len(_parameters(child)) == 1:
+                copies.append(child)
+            else:
+                may_copy = True
         moves = moves or (name == "operator=" and _is_move(child) and _takes_its_class(child, type))
     if any(_is_written(each) for each in copies):
         return True
@@ -75,7 +79,11 @@ def is_copied_by_function(type: CType, depth: int = 0) -> bool:
         return True
     if moves and not copies:
         raise NotTold
-    return any(is_copied_by_function(each, depth + 1) for each in _classes_in(type))
+    if any(is_copied_by_function(each, depth + 1) for each in _classes_in(type)):
+        return True
+    if may_copy and not copies:
+        raise NotTold
+    return False
 
 
 def _classes_in(type: CType) -> Iterator[CType]:
@@ -99,36 +107,45 @@ def _is_written(function: Any) -> bool:
     )
 
 
-def _first(function: Any) -> Any:
-    """Return the entry of the type of a method's only parameter behind `this`.
+def _parameters(function: Any) -> list[Any]:
+    """Return the entries of a method's parameters behind `this`.
 
     Args:
         function: the method's entry.
 
     Returns:
-        None: it has none or several, or is an instance of a template, which copies no class.
+        [] also for an instance of a template, which copies no class.
     """
     inside = children(function)
     if any(str(child.tag).startswith((_TEMPLATE, "DW_TAG_GNU_template")) for child in inside):
-        return None
-    given = [
+        return []
+    return [
         child
         for child in inside
         if child.tag == "DW_TAG_formal_parameter" and "DW_AT_artificial" not in child.attributes
     ]
-    if len(given) != 1 or "DW_AT_type" not in given[0].attributes:
+
+
+def _first(function: Any) -> Any:
+    """Return the entry of the type of a method's first parameter behind `this`; None: it has none.
+
+    Args:
+        function: the method's entry.
+    """
+    given = _parameters(function)
+    if not given or "DW_AT_type" not in given[0].attributes:
         return None
     return type_entry(given[0])
 
 
 def _is_move(function: Any) -> bool:
-    """Return True for a method whose parameter is a reference to what may be moved."""
+    """Return True for a method whose first parameter is a reference to what may be moved."""
     first = _first(function)
     return first is not None and first.tag == "DW_TAG_rvalue_reference_type"
 
 
 def _takes_its_class(function: Any, type: CType) -> bool:
-    """Return True for a method whose only parameter is a reference to its class.
+    """Return True for a method whose first parameter is a reference to its class.
 
     Args:
         function: the method's entry.

@@ -17,7 +17,7 @@ from ._messages import make_error
 
 QUOTES = ("'", '"')
 #: a name of C++ or Rust, in scopes or with arguments of a template
-_READABLE = re.compile(r"[A-Za-z_]\w*(?:(?:::|[<>,~])+\w*)*", re.ASCII)
+_READABLE = re.compile(r"[A-Za-z_]\w*(?:(?:::|[<>,~])\w*)*", re.ASCII)
 _HEAD = re.compile(r"([prf])([^:]*)(?::(.*))?", re.ASCII | re.DOTALL)
 
 

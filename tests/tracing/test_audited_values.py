@@ -317,6 +317,7 @@ struct Has { Ends e[1]; };
 struct Generic { int v; Generic(int n) : v(n) {} template <class T> Generic(T &&o) : v(o.v) {} };
 struct Other { int v; Other(int n) : v(n) {} Other(const Plain &p) : v(p.v) {} };
 struct Hidden : Plain { float v; };
+struct Deep { int v; Deep(int n) : v(n) {} Deep(const Deep &o, int how = 0) : v(o.v + how) {} };
 union Either { int v; float f; };
 namespace deep { template <class T> struct Box { T v; Box(T n) : v(n) {} Box(const Box &o) : v(o.v) {} }; }
 template <class T> struct Pair { T v; T w; };
@@ -325,6 +326,11 @@ template <class T> struct Pair { T v; T w; };
 F(f0, Plain) F(f1, Defaulted) F(f2, Outside) F(f3, Copies) F(f4, Ends) F(f5, Moves) F(f6, Virtual) F(f7, Shared)
 F(f8, Inherits) F(f9, Has) F(f10, Generic) F(f11, Other) F(f12, Hidden) F(f13, Either) F(f14, deep::Box<long>)
 F(f15, Pair<double>) F(f16, Pair<long>)
+extern "C" __attribute__((noinline, noclone)) int copied_by_a_default(Deep a, int tail)
+{
+  __asm__ volatile("" :: "r"(&a) : "memory");
+  return a.v + tail;
+}
 extern "C" __attribute__((noinline, noclone)) int stays(Stays a, int tail)
 {
   __asm__ volatile("" :: "r"(&a) : "memory");
@@ -334,6 +340,7 @@ int main()
 {
   f0({5}, 9); f1({5}, 9); f2({5}, 9); f3({5}, 9); f4({5}, 9); f5({5}, 9); f6({5}, 9); f7({5}, 9); f8({5}, 9); f9({{{5}}}, 9);
   f10({5}, 9); f11({5}, 9); f12({{4}, 5}, 9); f13({5}, 9); f14({5}, 9); f15({5, 6}, 9); f16({5, 6}, 9); stays({5}, 9);
+  Deep deep(5); copied_by_a_default(deep, 9);
   return 0;
 }
 """
@@ -356,6 +363,24 @@ def test_classes_that_cpp_copies_by_a_function(options: str, tmp_path: Path) -> 
             assert each == pytest.approx(wanted) if n == 13 else each == wanted, (names[n], each)
         assert not kept or got[n]["tail"] == 9
     assert got[-18] == {"a": {"v": 5}, "tail": 9}
+    with UnicornMachine.load(program) as m, pytest.raises(EventError, match="copies"):
+        parse_event("p copied_by_a_default a", m)  # debug information does not tell of a default
+
+
+def test_a_name_with_many_brackets_is_refused_at_once() -> None:
+    with UnicornMachine.from_code("ret", arch="x86_64") as m, pytest.raises(EventError):
+        parse_event("p a" + "<" * 2000 + "!", m)
+
+
+def test_a_result_that_is_large_is_in_memory_whatever_copies_it(tmp_path: Path) -> None:
+    """Strict DWARF 4 does not tell what copies a class; beyond 16 bytes that does not matter."""
+    program = built("""
+        struct Big { long a[4]; };
+        extern "C" __attribute__((noinline)) Big large(int g, int tail) { return {{g, tail, 3, 4}}; }
+        volatile long sink;
+        int main() { sink = large(7, 9).a[1]; return 0; }
+    """, tmp_path, "-O0", "-gstrict-dwarf", "-gdwarf-4", name="guest.cc")
+    assert args_of(program, "p large g tail", "r large got=$retval") == [{"g": 7, "tail": 9}, {"got": {"a": (7, 9, 3, 4)}}]
 
 
 @pytest.mark.skipif(shutil.which("rustc") is None, reason="there is no rustc")
