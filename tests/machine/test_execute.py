@@ -107,6 +107,37 @@ def test_an_execute_of_a_computed_relative_instruction_gives_way(name: str, targ
         assert results(True) == plain
 
 
+def test_an_execute_whose_first_hit_was_diverted_gives_way_later() -> None:
+    """No machine serves its hits by itself: each has to look at what is executed."""
+    code = (f"44001000 {BR}".replace(" ", "").ljust(0x40, "0") + f"c02000000100{BR}").replace(" ", "")  # larl %r2,.+0x200
+    away = BASE + 4  # the return behind the EX
+
+    def results(probed: bool) -> Any:
+        with machine(code, f=(0, 6)) as m, Kprobes(m) as k:
+            hits: list[int] = []
+
+            def divert(_probe: Kprobe, regs: Any) -> bool:
+                hits.append(regs.pc)
+                if len(hits) == 1:
+                    regs.pc = away
+                return len(hits) == 1
+
+            if probed:
+                k.register_kprobe(Kprobe(symbol_name="f", pre_handler=divert))
+                m.regs["r1"] = BASE + 0x20
+                m.call("f")
+            found = []
+            for _ in range(3):
+                m.regs["r1"] = BASE + 0x20
+                found.append(m.call("f"))
+            return found
+
+    plain = results(False)
+    assert plain == [BASE + 0x20 + 0x200] * 3 or plain == [BASE + 0x200] * 3
+    with pytest.warns(ExecutedElsewhere, match="LARL"):
+        assert results(True) == plain
+
+
 def test_what_registers_make_of_an_instruction_counts() -> None:
     """LGFI, which is not relative, becomes BRASL by a register's last byte."""
     code = f"44501000 {BR}".replace(" ", "").ljust(0x40, "0") + "c02100000010"  # ex %r5,0(%r1); lgfi %r2,16

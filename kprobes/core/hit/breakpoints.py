@@ -36,8 +36,9 @@ class BreakpointHandover:
         """Have the machine serve the next hits of a breakpoint, if it can. Called at a hit.
 
         It can where the breakpoint is in memory, one probe is active, and the instruction is
-        executed in a slot and not simulated, or `diverted` is True. Then `point.served` becomes the
-        machine's handle of the breakpoint (ServedTrap); else nothing is changed.
+        executed in a slot and not simulated, or `diverted` is True. At an EXECUTE it cannot: each
+        hit looks at the instruction that it executes (ExecutedBreakpoints). Then `point.served`
+        becomes the machine's handle of the breakpoint (ServedTrap); else nothing is changed.
 
         Args:
             point: the probepoint whose breakpoint was hit.
@@ -47,7 +48,7 @@ class BreakpointHandover:
         hits = self._handlers.hits
         if hits is None or not hits.traps or point.state is not Arming.ARMED:
             return
-        if len(point.active) != 1:
+        if len(point.active) != 1 or point.insn.executes is not None:
             return
         p = point.active[0]
         stepped = point.slot is not None and point.insn.simulate is None
