@@ -373,12 +373,14 @@ class Fitted:
 
         Time that a device has asked the machine for, as timers do, goes on as it would.
         """
-        kept = [(device, _state(device)) for device in self.bus.devices]
+        # parts of a device, as a timer's counters, refer to the device: that is not copied
+        shared = {id(device): device for device in self.bus.devices}
+        kept = [(device, _state(device, shared)) for device in self.bus.devices]
 
         def put_back() -> None:
             """Set all devices to what they were at keep()."""
             for device, state in kept:
-                vars(device).update(copy.deepcopy(state))
+                vars(device).update(copy.deepcopy(state, {**shared}))
 
         return put_back
 
@@ -418,13 +420,20 @@ class Fitted:
         return any(0 <= address - device.start < device.size for address in self.names)
 
 
-def _state(device: Device) -> dict[str, object]:
-    """Return a copy of what a device holds: the attributes whose values are plain data."""
-    return {
-        name: copy.deepcopy(value)
-        for name, value in vars(device).items()
-        if isinstance(value, DATA)
+def _state(device: Device, shared: Mapping[int, Device]) -> dict[str, object]:
+    """Return a copy of what a device holds: the attributes whose values are plain data. Of a device
+    without a model, whose registers do not change, these are its counts of accesses.
+
+    Args:
+        device: the device.
+        shared: id() of a device -> the device; they are not copied where the data refer to them.
+    """
+    if isinstance(device, Unknown):
+        return {"reads": device.reads, "writes": device.writes}
+    held: dict[str, object] = {
+        name: value for name, value in vars(device).items() if isinstance(value, DATA)
     }
+    return copy.deepcopy(held, {**shared})
 
 
 def map_free(machine: UnicornMachine, start: int, size: int, perms: str) -> None:
@@ -463,7 +472,7 @@ def _unknown(peripherals: Iterable[Peripheral], taken: list[tuple[int, int]]) ->
     for p in sorted(peripherals, key=lambda p: p.start):
         end = p.start + p.size
         if not _overlaps(p.start, end, [*taken, SYSTEM]):
-            reset = {register.offset: register.reset for register in p.registers if register.reset}
+            reset = {r.offset: (r.reset, r.size) for r in p.registers if r.reset}
             out.append(Unknown(p.start, size=p.size, name=p.name, reset=reset))
             taken = [*taken, (p.start, end)]
     return out

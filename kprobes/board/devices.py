@@ -108,12 +108,30 @@ class Device:
             self._wires.interrupts.set_level(self.line, on)
 
 
+LARGEST = 8  #: bytes of a register at most
+
+
+def bits_below(offset: int, size: int, width: int, order: str) -> int:
+    """Return how many bits of a register are below the part of it that an access has.
+
+    Args:
+        offset: of the access, from any multiple of `width`.
+        size: bytes of the access.
+        width: bytes of the register.
+        order: "little" or "big": the guest's byte order.
+    """
+    before = offset % width
+    if order == "big":
+        before = width - size - before
+    return 8 * max(before, 0)
+
+
 class Unknown(Device):
     """A region where reads give 0, or what registers have after a reset, and writes are dropped.
 
     Args:
         start: its address.
-        reset: offset of a register -> its value after a reset; other reads give 0.
+        reset: offset of a register -> (its value after a reset, its bytes); other reads give 0.
         settings: of DeviceSettings.
     """
 
@@ -121,15 +139,23 @@ class Unknown(Device):
         self,
         start: int,
         *,
-        reset: Mapping[int, int] | None = None,
+        reset: Mapping[int, tuple[int, int]] | None = None,
         **settings: Unpack[DeviceSettings],
     ) -> None:
         super().__init__(start, **settings)
         self._reset = reset or {}
 
     def read(self, offset: int, size: int) -> int:
-        """Return the register at `offset` as a reset leaves it, or its low bits."""
-        return self._reset.get(offset, 0) & (1 << 8 * size) - 1
+        """Return the register at `offset` as a reset leaves it, or the part of it that an access of
+        `size` bytes reads.
+        """
+        for start in range(offset, max(offset - LARGEST, -1), -1):
+            value, width = self._reset.get(start, (0, 0))
+            if offset < start + width:
+                order = self.wires.regs.arch.order.value
+                shift = bits_below(offset - start, size, width, order)
+                return value >> shift & (1 << 8 * size) - 1
+        return 0
 
 
 class Power(Device):

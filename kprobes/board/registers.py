@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadArgument
-from .devices import KINDS, Device, DeviceSettings
+from .devices import KINDS, Device, DeviceSettings, bits_below
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -83,16 +83,13 @@ class RegisterBank(Device):
             self._written[register] = self._written.get(register, 0) & ~mask | value << shift & mask
 
     def _shift(self, offset: int, size: int) -> int:
-        """Return how many bits of a register are below the part that an access has.
+        """Return how many bits of its register are below the part that an access has.
 
         Args:
             offset: of the access, from the device's start.
             size: bytes of the access.
         """
-        before = offset % self.width
-        if self.wires.regs.arch.order.value == "big":
-            before = self.width - size - before
-        return 8 * max(before, 0)
+        return bits_below(offset, size, self.width, self.wires.regs.arch.order.value)
 
 
 def _offset(text: str) -> int | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ..board import Board, Fitted
 from ..calltext import Input, NamedAddress, parse_call
@@ -159,7 +159,7 @@ class CallTarget:
     preload: tuple[str, ...] = ()
     syscalls: bool = False
     heap: bool = False
-    board: Board | None = None
+    board: Board | None = field(default=None, eq=repr)  # jobs are keys, and settings are dicts
     received: bytes | None = None
     debug_files: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()

@@ -285,6 +285,15 @@ def test_registers_read_as_after_a_reset(tmp_path: Path) -> None:
     assert [r.reset for r in read_svd(tmp_path / "chip.svd")[2].registers] == [5, 5, 5, 5]
 
 
+@pytest.mark.parametrize(("name", "code", "parts"), [("arm64", "00004039 c0035fd6", (0x44, 0x33, 0x22, 0x11)),  # ldrb w0, [x0]
+                                                     ("ppc", "88630000 4e800020", (0x11, 0x22, 0x33, 0x44))])  # lbz r3, 0(r3)
+def test_parts_of_registers_read_as_after_a_reset(name: str, code: str, parts: tuple[int, ...]) -> None:
+    with UnicornMachine.from_code(bytes.fromhex(code), arch=name, symbols={"f": 0x10000}) as m:
+        reset = {0: (0x11223344, 4), 6: (0x55, 1)}
+        Board(devices=(Part("unknown", 0x40000000, {"size": 0x1000, "reset": reset}),)).fit(m)
+        assert tuple(m.call("f", 0x40000000 + at) for at in range(8)) == (*parts, 0, 0, 0x55, 0)
+
+
 # --- the command line
 
 def test_no_devices_are_listed_where_nothing_has_run() -> None:

@@ -18,7 +18,7 @@ from attrs import evolve
 from click.testing import CliRunner, Result
 
 from kprobes import BadArgument
-from kprobes.board import Board, Fitted
+from kprobes.board import Board, Fitted, Part
 from kprobes.cli import main
 from kprobes.fuzz.bench import InputRunner
 from kprobes.fuzz.crash import Finding, examine
@@ -551,6 +551,30 @@ def test_firmware(tmp_path: Path, board: str) -> None:
     again = fuzz(*shlex.split(finding["again"])[2:], "--json")
     assert again.exit_code == 1, again.output
     assert json.loads(again.stdout)["findings"][0]["hash"] == finding["hash"]
+
+
+def test_a_folder_of_inputs_is_replayed_on_a_board(tmp_path: Path) -> None:
+    (inputs := tmp_path / "inputs").mkdir()
+    for n in range(3):
+        (inputs / str(n)).write_bytes(b"hello"[:n + 1])
+    done = fuzz(EXAMPLES / "firmware.bin", "--board", EXAMPLES / "firmware.toml", "--call", "checksum(@@, @len)",
+                "--replay", inputs, "--jobs", "1", "--json")
+    assert done.exit_code == 0 and json.loads(done.stdout)["findings"] == [], done.output
+
+
+def test_devices_that_have_parts_go_back() -> None:
+    """The counters of a timer refer to their device, which is not copied."""
+    board = Board(arch="arm", base=0, ram=((0x1000, 0x1000),), devices=(Part("sp804", 0x40000000, {}),))
+    with board.machine(bytes.fromhex("0100a0e3 1eff2fe1")) as m:
+        assert isinstance(m.board, Fitted)
+        timer = m.board.bus.devices[0]
+        back = m.board.keep()
+        for _ in range(2):
+            m.write(0x40000000, (5).to_bytes(4, "little"))  # Timer1Load
+            assert m.read(0x40000000, 4) == b"\5\0\0\0"
+            back()
+            assert m.read(0x40000000, 4) == bytes(4)
+            assert m.board.bus.devices[0] is timer
 
 
 def test_devices_go_back_before_each_run(tmp_path: Path) -> None:
