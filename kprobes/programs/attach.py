@@ -550,7 +550,7 @@ class _Site:
         self._place.operands = tuple(_operand(program.code, one, machine) for one in where.operands)
         self._where = where
         self._listed: ArgumentList | None = None
-        followers = self._prepare(program.code, layout if at_entry else None)
+        followers = self._prepare(program.code, layout)
         if where.listed and not at_entry:
             if layout is None:
                 raise _no_layout(where)
@@ -621,8 +621,8 @@ class _Site:
 
         Args:
             code: the attached program's code.
-            layout: of the list of arguments that the context is at an entry; None: it is none, or
-                nothing is known of the function.
+            layout: of the list that the context is, of arguments or with the result; None: it is
+                none, or nothing is known of the function.
 
         Yields:
             Numbers of the context's words that the followers read.
@@ -644,10 +644,12 @@ class _Site:
                 machine.arch,
                 lambda: self._attachment.debug,
                 self._at_entry,
-                layout,
+                layout if self._at_entry else None,
             )
             fits(ready.code, machine)
-            ready.verify()
+            facts = ready.verify()
+            if layout is not None and not self._at_entry:
+                layout.check(ready.code, facts, self._where.retprobe or self._where.session)
             self._followers.extend(words(ready, machine))
             if ready.code not in done:
                 done.append(ready.code)

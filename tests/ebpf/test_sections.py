@@ -239,6 +239,15 @@ def test_lists_of_arguments_of_two_words(target: str, engine: str | None, tmp_pa
         program = Program.from_c(C + f"""u64 n; SEC("{section}") int p(u64 *ctx) {{ n = ctx[{reads}]; return 0; }}""")
         with Kprobes(UnicornMachine.load(str(built))) as k, pytest.raises(ProgramError, match=why):
             k.attach(program, engine=engine)
+    follows = Program.from_c(C + """
+        int second(u64 *ctx);
+        struct { __uint(type, BPF_MAP_TYPE_PROG_ARRAY); __uint(max_entries, 1); __uint(key_size, 4);
+                 __array(values, int (void *)); } next SEC(".maps") = { .values = { (void *)&second } };
+        u64 n;
+        SEC("fexit") int second(u64 *ctx) { n = ctx[6]; return 0; }
+        SEC("fexit/take") int first(u64 *ctx) { bpf_tail_call(ctx, &next, 0); return 0; }""")
+    with Kprobes(UnicornMachine.load(str(built))) as k, pytest.raises(ProgramError, match="reads word 7 of its arguments"):
+        k.attach(follows, only=["first"], engine=engine)
 
 
 def test_lists_with_results_need_debug_information() -> None:
