@@ -278,7 +278,7 @@ def means(name: str, shown: str) -> bool:
     if name in ways:
         return True
     own = ways[-2]
-    if "operator" not in own and name == _without_arguments(own):
+    if not re.search(r"\boperator\b", own) and name == _without_arguments(own):
         return True
     if not own.startswith(f"{name}<") or not own.endswith(">"):
         return False

@@ -503,5 +503,5 @@ def test_a_crash_shows_registers_and_the_way_there(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["trace", str(file), "--arch", "arm", "--base", "0x10000", "--entry", "0x10000",
                                      "-e", "p 0x10000", "--run"])
     assert done.exit_code == 1 and "Invalid memory fetch" in done.stderr
-    assert "r0 00000007" in done.stderr and "  => 0x40\n  => [incomplete]\n" in done.stderr
+    assert "r0 00000007" in done.stderr and " => 0x40\n => [incomplete]\n" in done.stderr
     assert "lr, where the last call returns to: 0x10008" in done.stderr

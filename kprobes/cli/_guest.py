@@ -28,7 +28,7 @@ from ._files import (
     process,
     sysroot_option,
 )
-from ._render import number, patience, table
+from ._render import number, patience, stack_lines, table
 
 if TYPE_CHECKING:
     from ..core.probe import Probe
@@ -537,7 +537,9 @@ def _show_crash(machine: Any, k: Kprobes, error: GuestFault) -> None:
         or getattr(machine, "exit_status", None) is not None
     ):
         return
-    arch, regs, describe = machine.arch, machine.regs, machine.symbols.describe
+    from ..events import locate
+
+    arch, regs = machine.arch, machine.regs
     shown: list[str] = []
     for name in arch.regs.names:
         if name not in arch.regs.widths and name != arch.regs.pc:
@@ -549,14 +551,13 @@ def _show_crash(machine: Any, k: Kprobes, error: GuestFault) -> None:
         stack = k.stack_trace(regs)
     except KprobeError:  # nothing tells of the code's callers
         stack = Stack([regs.pc], incomplete=True)
-    for at in stack:
-        click.echo(f"  => {describe(at).translate(CONTROLS)}", err=True)
+    click.echo(stack_lines(machine, stack), nl=False, err=True)
     if stack.incomplete:
-        click.echo(f"  => {MARK}", err=True)
+        click.echo(f" => {MARK}", err=True)
     register = "" if arch.linkage is None else arch.linkage.register
     if register:
         with contextlib.suppress(KprobeError):
             back = regs[register]
             if back:
-                caller = describe(back).translate(CONTROLS)
+                caller = locate(machine.symbols, back, returns=True)
                 click.echo(f"  {register}, where the last call returns to: {caller}", err=True)

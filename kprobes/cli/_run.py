@@ -205,8 +205,7 @@ def _attached(
 
     The first is of all programs whose section says where they belong; then comes one for each of
     `by_hand`. Programs that are damaged, or say no place, are named on stderr and not attached, but
-    for those that others continue with. The
-    error of a program that attach() refuses ends this.
+    for those that others continue with. The error of a program that attach() refuses ends this.
 
     Args:
         k: the Kprobes.
@@ -233,9 +232,9 @@ def _attached(
         if name in by_hand:
             continue
         try:
-            if target_of(code) is None and name in continued:
-                continue
             if target_of(code) is None:
+                if name in continued:
+                    continue
                 left[name] = code.error(
                     "its section does not say where it belongs",
                     hint=f"--attach {name}=FUNCTION says it",

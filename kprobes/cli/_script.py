@@ -227,7 +227,7 @@ def script(
         raise click.UsageError("--call, --run and --qemu are for a guest, and none is given")
     if listed:
         try:
-            _list(guest, text or "*", verbose, as_json, programmed)
+            _list(guest, text or "*", verbose, as_json, programmed, (folders, headers))
         except ScriptError as error:
             click.echo(error.shown, err=True)
             ctx.exit(1)
@@ -485,6 +485,7 @@ def _list(
     verbose: bool,
     as_json: bool,
     script: str | None = None,
+    headers: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
 ) -> None:
     """Print the probes that a pattern names, those that a script uses, or a type.
 
@@ -495,6 +496,7 @@ def _list(
         as_json: True: one JSON object a line for each probe.
         script: a script's text, whose probes are printed, whatever `pattern` is; None: there is
             none.
+        headers: folders of headers, and headers that stand in front of a script.
 
     Raises:
         ScriptError: the script is wrong.
@@ -502,6 +504,7 @@ def _list(
     from ..errors import KprobeError
     from ..script.compiler import read
     from ..script.folding import Parameters
+    from ..script.headers import Headers
     from ..script.listing import (
         ListedProgram,
         Listing,
@@ -536,7 +539,14 @@ def _list(
             click.echo(str(shown) if verbose else shown.name)
             return
         if script is not None:
-            front = read(ScriptSource(name, script), Parameters(), os.environ, 64)
+            folders, files = headers
+            front = read(
+                ScriptSource(name, script),
+                Parameters(),
+                os.environ,
+                64 if guest is None else machine.arch.bits,
+                Headers(folders, files, os.path.dirname(name)),
+            )
             found = listing.of_points(point for points in front.points for point in points)
         else:
             found = listing.search(pattern)

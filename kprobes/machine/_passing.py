@@ -253,13 +253,16 @@ def _buffer(value: object) -> bytes | memoryview | None:
         value: any object.
 
     Returns:
-        None: it has no buffer, or is a number of ctypes, whose value was probably meant; or its
-            bytes do not lie together.
+        None: it has no buffer, or is a number of ctypes or numpy, whose value was probably meant;
+            or its bytes do not lie together.
     """
     if isinstance(value, ctypes._SimpleCData):
         return None
     try:
-        view = memoryview(value).cast("B")  # type: ignore[arg-type]
+        whole = memoryview(value)  # type: ignore[arg-type]
+        if whole.readonly and not whole.ndim:
+            return None
+        view = whole.cast("B")
     except TypeError:
         return None
     return bytes(view) if view.readonly else view

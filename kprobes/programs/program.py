@@ -92,9 +92,12 @@ class Program:
             maps: name -> map.
             variables: the global variables; None: there are none.
             types: structures by name; None: there are none.
-            at_entry: as the attribute.
-            result_at: as the attribute.
-            entry_words: as the attribute.
+            at_entry: of a program at a return: one that runs at the function's entry and keeps
+                something for it; None: there is none.
+            result_at: of a program at a return: register that has the result's address at the
+                entry; "": the result is in the result register.
+            entry_words: of a program at a return: numbers of the context's words whose values are
+                those of the entry.
         """
         self.name = name
         self.codes = dict(codes)

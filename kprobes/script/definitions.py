@@ -429,7 +429,9 @@ class _Reader:
             else:
                 self._specifier()
             self._attributes()
-            if self._peek():
+            if header and self._peek() != ";":
+                self._pass_over()  # a function or variable of the type
+            elif self._peek():
                 self._expect(";")
 
     def _pass_over(self) -> None:

@@ -125,5 +125,8 @@ def test_objects_with_buffers_are_passed_as_bytes_are() -> None:
         for wrong, said in ((ctypes.c_int(4), "a c_int"), (2.0, "a float"), ({}, "a dict"), (iter(()), "a tuple_iter")):
             with pytest.raises(BadArgument, match=f"argument 1 is {said}"):
                 m.call("f", wrong)  # type: ignore[arg-type]
+        number = pytest.importorskip("numpy").float64(1.5)  # it has a buffer, too
+        with pytest.raises(BadArgument, match="argument 1 is a float64"):
+            m.call("f", number)
         with pytest.raises(BadArgument, match="cannot write an int at 65536"):
             m.write(0x10000, 5)  # type: ignore[arg-type]

@@ -581,6 +581,10 @@ HEADER = """
 #include <stdint.h>
 extern int far(int x, struct nowhere *p);
 static inline int near(int x) { if (x) { return 1; } return 2; }
+struct found { int a; };
+struct found *find(int x);
+static struct found none = {0}, others[2];
+enum color { RED = 1 } paint(void) { return RED; }
 #define LENGTH 3
 #if LENGTH > 2 && defined(LENGTH) && !defined(MISSING) // the first of these
 struct local { int a; /* with { braces */ char n[LENGTH];

@@ -601,12 +601,12 @@ class ThreadLock:
         unseen = told or bool(among_all(self._arch))  # the stub does not tell of the process's end
         if unseen and self._sites.runs_programs and not self._notices_end:
             self._stop_at_ends()
-        if unseen and self._sites.runs_programs and not self._notices_end:
-            raise Unsupported(
-                "the end of this process of several threads is not noticed: it has no symbol "
-                "_exit, and what programs count would be lost",
-                hint="detach them, and use a handler of Python's",
-            )
+            if not self._notices_end:
+                raise Unsupported(
+                    "the end of this process of several threads is not noticed: it has no symbol "
+                    "_exit, and what programs count would be lost",
+                    hint="detach them, and use a handler of Python's",
+                )
         in_text = [
             addr
             for addr in (*self._breakpoints, *self._run_ends, *self.exits)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -200,25 +201,31 @@ class ObjectFile:
         Args:
             symbols: all symbols of the object.
         """
-        untyped = {
-            s
+        starts: dict[int, list[int]] = {}
+        for s in symbols:
+            if s.type == "NOTYPE" and s.bind != "LOCAL" and 0 < s.section < len(self.sections):
+                starts.setdefault(s.section, []).append(s.value)
+        for values in starts.values():
+            values.sort()
+        return [
+            self._with_type(s, starts[s.section])
+            if s.type == "NOTYPE" and s.bind != "LOCAL" and s.section in starts
+            else s
             for s in symbols
-            if s.type == "NOTYPE" and s.bind != "LOCAL" and 0 < s.section < len(self.sections)
-        }
-        return [self._with_type(s, untyped) if s in untyped else s for s in symbols]
+        ]
 
-    def _with_type(self, symbol: ObjectSymbol, untyped: set[ObjectSymbol]) -> ObjectSymbol:
+    def _with_type(self, symbol: ObjectSymbol, starts: Sequence[int]) -> ObjectSymbol:
         """Return a symbol with type and size where its section tells what it is.
 
         Args:
             symbol: a global symbol without a type, in a section.
-            untyped: all such symbols of the object.
+            starts: offsets of all such symbols of its section, in order.
         """
         section = self.sections[symbol.section]
         if not section.executable and section.name != "maps":
             return symbol
-        later = [s.value for s in untyped if s.section == symbol.section and s.value > symbol.value]
-        end = min(later, default=len(section.data))
+        after = bisect_right(starts, symbol.value)
+        end = starts[after] if after < len(starts) else len(section.data)
         kind = "FUNC" if section.executable else "OBJECT"
         return evolve(symbol, type=kind, size=max(end - symbol.value, 0))
 
