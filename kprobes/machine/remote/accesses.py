@@ -66,8 +66,8 @@ class Accesses:
 
         Returns:
             The fault: its `access` is "fetch", "read", "write", "undefined", "trap" or
-            "arithmetic"; its `address` is the address accessed, None where the stub does not tell;
-            its `trapnr` and `number` are `signal`.
+            "arithmetic"; its `address` is the address accessed (of a "fetch" always `pc`), None
+            where the stub does not tell; its `trapnr` and `number` are `signal`.
         """
         address, access = self._address(signal), FAULTS[signal]
         if access == "read" and (address == pc or not self._readable(pc)):
@@ -144,11 +144,12 @@ class Accesses:
             address: address of the access that has failed in the guest.
 
         Returns:
-            "read" or "write"; None where the instruction does not fail in that page, or neither
-            reads nor writes there.
+            "read" or "write"; None where the engine tells no address, the access to that page is
+            another one, or 64 pages were not enough.
 
         Raises:
-            KprobeError: a page of guest memory cannot be read, or the engine refuses the state.
+            KprobeError: a page of guest memory cannot be read, the engine refuses the state, or
+                the instruction is executed without failing.
         """
         given: dict[int, bytes] = {}
         values = {name: regs[name] for name in regs.names if name != self._arch.regs.pc}
@@ -190,7 +191,11 @@ class Accesses:
             start: address of the instruction, mode bits included.
 
         Returns:
-            The fault; None: none has failed.
+            The fault; None: the engine has stopped without one.
+
+        Raises:
+            GuestTimeout: all of them are executed, and none has failed.
+            KprobeError: the engine refuses the state.
         """
         for name, value in values.items():
             with suppress(KprobeError):  # i386: selectors of tables that are the system's

@@ -209,7 +209,7 @@ class StubBreakpoints:
 
     def _insert(self, addr: int, kind: int) -> None:
         """Have the stub insert a breakpoint: in memory (Z0), or by hardware (Z1) where memory is
-        flash or ROM, or the stub refuses Z0.
+        flash or ROM, the stub refuses Z0, or memory stays as it was though it should show one.
 
         What the stub shows over the guest's bytes is noted in `_beneath`; a hardware breakpoint in
         `hardware`.

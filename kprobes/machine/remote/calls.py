@@ -83,6 +83,9 @@ class GuestCalls:
             MachineBusy: another thread runs the machine, or changes its probes.
             GuestTimeout: the time is over, or the instructions are executed.
             GuestFault: a signal has ended the program.
+            ReentryError: too many runs are nested.
+            RemoteError: the program had ended before, or the stub is gone.
+            Unsupported: `max_insns` is given, and the guest has several threads.
         """
         check_bounds(timeout, max_insns)
         with self._control.alone():
@@ -109,6 +112,9 @@ class GuestCalls:
             UnknownSymbol, AmbiguousSymbol: of `start` or `until`.
             GuestTimeout: the time is over, or the instructions are executed.
             GuestFault: a signal has ended the program.
+            ReentryError: too many runs are nested.
+            RemoteError: the program had ended before, or the stub is gone.
+            Unsupported: `max_insns` is given, and the guest has several threads.
         """
         regs = self._threads.regs[self._threads.current]
         end = None
@@ -149,8 +155,10 @@ class GuestCalls:
             GuestFault: the function fails, or the program ends.
             GuestTimeout: a bound has come.
             NoMemory: there is no room for a copy of an argument.
-            Unsupported: the architecture has no calling convention, or there are more pointers
-                than it passes in registers.
+            ReentryError: too many runs are nested.
+            RemoteError: the program had ended before, or the stub is gone.
+            Unsupported: the architecture has no calling convention, there are more pointers
+                than it passes in registers, or `max_insns` is given and there are several threads.
         """
         arch = self._arch
         threads = self._threads
@@ -182,7 +190,8 @@ class GuestCalls:
 
     @contextmanager
     def _stopping_at(self, end: int | None) -> Iterator[None]:
-        """Have the guest stop at an address inside a with block.
+        """Have the guest stop at an address inside a with block. At the block's end the stop is
+        taken back, also after an exception; not where the guest is gone by then.
 
         Args:
             end: the address; None: nothing is done.

@@ -97,7 +97,8 @@ class DeferredText:
             them.
 
         Raises:
-            Unsupported: from jump_at(); nothing is changed then.
+            Unsupported: from jump_at(). As after any other exception of jump_at() or read(),
+                nothing is changed then.
         """
         if not self._due:
             return []

@@ -61,8 +61,11 @@ class Detaching:
         self._target.link.close()
 
     def _put_returns_back(self) -> None:
-        """Write the true return addresses of all followed calls to stacks and registers, so that
+        """Put the true return addresses of all followed calls on stacks and into registers, so that
         the calls return to their callers.
+
+        Stacks are written at once, unless they are unmapped; registers are set, and the stub gets
+        them when they are flushed. Nothing is done where no core receives reports.
         """
         sink = self._control.state.sink
         if sink is None:

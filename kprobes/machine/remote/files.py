@@ -90,7 +90,8 @@ class RemoteFile:
 
 
 def auxiliary(data: bytes, word: int, order: str) -> dict[int, int]:
-    """Parse an auxiliary vector, and return it as type -> value.
+    """Parse an auxiliary vector, and return it as type -> value. An entry that is cut off at the
+    end is left out; of several entries of one type the last counts.
 
     Args:
         data: the vector's bytes, as the stub sends them.
@@ -127,7 +128,8 @@ class Linked:
         """Yield (bias, path) of each loaded library: bytes that it lies above its link address,
         path in the guest.
 
-        The program itself is left out. A damaged list is followed as far as it is sound.
+        The first entry, which is the program itself, and entries without a path are left out. A
+        damaged list is followed as far as it is sound, and for 4,096 entries (MOST) at most.
         """
         seen: set[int] = set()
         try:
@@ -263,7 +265,8 @@ class Loads:
             read: (address, size) -> guest memory.
 
         Returns:
-            Names of those that are new. A library whose file is not on this computer is left out.
+            Names of those that are new. A library is left out where its file is not on this
+            computer, or has the name of a file that is known to be loaded.
         """
         known = {loaded.module for loaded in self._loaded}
         new = []
@@ -365,6 +368,8 @@ def arch_of(target: RemoteTarget, image: Image | None, name: str | None) -> Arch
 
     Raises:
         ImageError: nothing tells the architecture.
+        RemoteError: the stub's description is no XML, or the stub is gone.
+        Unsupported: the architecture is not known.
     """
     if image is not None:
         return of_elf(image.machine, image.bits, image.order, image.flags, image.profile, name)

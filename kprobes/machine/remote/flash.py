@@ -11,8 +11,8 @@ from .target import EndlessObject, RemoteTarget
 def unwritable(target: RemoteTarget) -> Spans:
     """Ask the stub for its memory map, and return (start, end) of each ROM and flash in it.
 
-    The result is () where the stub has no memory map, or one that is no XML, has entities, or has
-    1 MiB and more: breakpoints are then tried.
+    The result is () where the stub has no memory map, or one that is no XML, has entities, has an
+    address or size that is no number, or has 1 MiB and more: breakpoints are then tried.
 
     Raises:
         RemoteError: the connection is lost.

@@ -92,9 +92,9 @@ class HostReads:
 
         The bytes are written to guest memory, with 0 as the result. Where memory is not mapped, or
         more than 64 KiB are asked for, nothing is written: the result stays not 0. A number that
-        only the host knows is written over the request's first u64. Where the program wants Python
-        to be called, the function's number is noted for call_python(). The guest's pc is not set
-        here.
+        only the host knows is written over the request's first u64; not where there is no function
+        that tells it. Where the program wants Python to be called, the function's number is noted
+        for call_python(). The guest's pc is not set here.
 
         Args:
             regs: registers at the function; the first argument is the address of the request.

@@ -680,11 +680,14 @@ class RemoteMachine(Described):
         Raises:
             GuestFault: the guest has failed, or ended.
             GuestTimeout: a bound has come.
-            BadArgument: an argument is of another type.
-            UnknownSymbol: there is no such function.
+            BadArgument: an argument is of another type, or a bound is out of range.
+            UnknownSymbol, AmbiguousSymbol: there is no such function, or several.
             MachineBusy: another thread runs the machine, or changes its probes.
-            RemoteError: the program had ended.
-            Unsupported: the architecture has no calling convention.
+            NoMemory: there is no room for a copy of an argument.
+            ReentryError: too many runs are nested.
+            RemoteError: the program had ended, or the stub is gone.
+            Unsupported: the architecture has no calling convention, there are more pointers than
+                it passes in registers, or `max_insns` is given and there are several threads.
         """
         self._control.check_running()
         with self._control.alone(), self._sites.running(self._state.depth):

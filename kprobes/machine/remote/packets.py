@@ -233,6 +233,10 @@ class Connection:
 
         Args:
             payloads: of the packets.
+
+        Raises:
+            RemoteError: an answer does not come in time, the program has ended, or the stub is
+                gone.
         """
         answers: list[bytes] = []
         while len(answers) < len(payloads):
@@ -320,6 +324,10 @@ class Connection:
         Returns:
             (the packet's payload as it was sent, which expand() has yet to decode; True if its
             checksum is right); None while there is no whole packet.
+
+        Raises:
+            RemoteError: 4 MiB (LONGEST) and more have come without a whole packet; the connection
+                is closed.
         """
         start = self._buffer.find(b"$")
         if start < 0:

@@ -179,8 +179,8 @@ class RunControl:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold `busy` inside a with block: no other thread runs the guest, or changes probes,
-        meanwhile.
-
+        meanwhile. Where the connection is closed at the block's end, all probes are GONE, and
+        threads and breakpoints are forgotten.
         Raises:
             MachineBusy: another thread does.
         """
@@ -525,7 +525,10 @@ class RunControl:
             self._deliver(stop)
 
     def _leave_detour(self) -> None:
-        """Let the current thread leave the code of a detour, in which Python has ended the run."""
+        """Have the current thread leave the code of a detour, in which Python has ended the run, by
+        single steps. Requests of the detour's programs are answered on the way, so Python may be
+        called again.
+        """
         thread = self._threads.name
         while self.state.exit_status is None and self._detours.inside(self._regs.pc):
             if self._detours.asks(self._regs.pc):  # what is called now is served, and may not raise
@@ -555,6 +558,9 @@ class RunControl:
 
         Returns:
             What `ask` has returned.
+
+        Raises:
+            RemoteError: the core does not know the thread, as it has no CPU left. Nothing is asked.
         """
         self._threads.check_cpu()
         regs = self._regs

@@ -377,8 +377,8 @@ class RemotePages:
         return sorted(reached, key=lambda page: abs(page - near))[:2]
 
     def reaches(self, near: int, page: int) -> bool:
-        """Return True where jumps lead from `near` to all of a page, and back.
-
+        """Return True where jumps lead from `near` to all of a page, and back, or where the
+        architecture has no jumps.
         Args:
             near: a guest address.
             page: address of the page.

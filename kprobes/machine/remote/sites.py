@@ -131,8 +131,8 @@ class RemoteView:
         self._lock = 0  # address of the lock that programs hold; 0: there is none yet
 
     def take_turns(self, lock: int) -> None:
-        """Have detours made from now on take the threads' lock while programs run.
-
+        """Have detours made from now on take the threads' lock while programs run, and tell
+        programs that they may run in several threads.
         Args:
             lock: address of the lock.
         """
@@ -242,7 +242,8 @@ class RemoteView:
 
     def readable(self) -> list[tuple[int, int]]:
         """Return (start, bytes) of guest memory that programs may read without a fault: loaded
-        segments, and a process's stack.
+        segments, and a process's stack, each only where its first and its last byte can be read
+        now.
         """
         return [
             (start, end - start)
@@ -287,7 +288,7 @@ def view_of(
     watched: Callable[[], bool],
 ) -> RemoteView | None:
     """Make the view of a guest for the compiler of programs; None where no detour is known for the
-    architecture.
+    architecture, or it has no jump.
 
     Args:
         machine: the guest's.
@@ -407,8 +408,9 @@ class CallSites:
         area; and for a Python handler once threads take turns, as they stop by jumps then.
 
         Args:
-            programs: what would run there; None: a Python handler, which needs a stop.
-            mode: mode bits of the text; not 0: no detour leads there.
+            programs: what would run there; None: a Python handler, which needs a stop. No programs
+                at all: the result is False.
+            mode: mode bits of the text; not 0: the result is False.
         """
         if self._given is None or mode or not programs:
             return programs is None and not mode and self._lead is not None

@@ -182,7 +182,13 @@ class RemoteTarget:
     # --- threads and registers
 
     def choose(self, thread: str) -> None:
-        """Have packets for registers mean `thread` from now on; "": whichever the stub chooses."""
+        """Have packets for registers mean `thread` from now on; "": whichever the stub chooses.
+
+        Code that was kept is forgotten where the thread is one of another process.
+
+        Raises:
+            RemoteError: the stub does not choose it, or is gone.
+        """
         if thread != self._thread:
             self._accepted(b"Hg%s" % thread.encode(), "choose a thread")
             if thread.partition(".")[0] != self._thread.partition(".")[0]:

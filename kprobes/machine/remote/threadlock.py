@@ -460,15 +460,13 @@ class ThreadLock:
         """Report the current thread's stop with the lock to the core, and move the thread to where
         it goes on.
 
-        Args:
-            sink: the core; its service is called at a call site, else its trap(). None: nothing is
-                reported.
-
         At a function that ends the process the maps of programs are read, and threads no longer
         stop there; it is reported only where the core has a breakpoint there. Where the core sends
         the thread nowhere else, it goes on at the address that it had come to, or behind a call
         site. The move is made as well where a handler raises, which goes to the caller.
-
+        Args:
+            sink: the core; its service is called at a call site, else its trap(). None: nothing is
+                reported.
         Raises:
             RemoteError: no CPU is left for the thread. It is moved back, and comes again when the
                 guest runs.
@@ -591,6 +589,7 @@ class ThreadLock:
             last one another thread may stop at once. [] while threads take no turns.
 
         Raises:
+            NoMemory, OutOfReach: there is no room for a trampoline within reach of a breakpoint.
             Unsupported: a breakpoint is where no jump fits; or programs run in the guest, and
                 nothing tells when it ends.
         """

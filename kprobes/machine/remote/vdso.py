@@ -37,7 +37,11 @@ class Vdso:
         self._word = arch.bits // 8
 
     def gettime(self) -> tuple[int, int] | None:
-        """Return (address, end) of clock_gettime(); None: there is none with words for results."""
+        """Return (address, end) of clock_gettime().
+
+        None: there is no vDSO or no such function in it, its tables cannot be read, or its times
+        are 64 bits wide in a 32-bit process.
+        """
         linux = row(self._arch, Linux)
         if not self._base or (linux is not None and linux.wide_times):
             return None
