@@ -29,7 +29,8 @@ class RegisterBank(Device):
         settings: of DeviceSettings.
 
     Raises:
-        BadArgument: an offset or a value is no integer from 0 on, or there is no value.
+        BadArgument: an offset or a value is no integer from 0 on, or there is no value; no register
+            is at an offset; or `width` is another.
     """
 
     def __init__(

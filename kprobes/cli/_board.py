@@ -30,8 +30,9 @@ class NumberOption(click.ParamType):  # type: ignore[type-arg]  # of some versio
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the integer of an option's text; fail with a usage error where it is none. A value
-        that is an integer already is returned as it is. click calls it.
+        """Return the integer of an option's text; fail with a usage error where it is none, or has
+        40 characters or more. A value that is an integer already is returned as it is. click calls
+        it.
         """
         if isinstance(value, int):
             return value

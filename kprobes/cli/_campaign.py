@@ -207,7 +207,7 @@ def _call_job(
         image: the file with the function.
         call: the call, with @input and len for the input; None: an error.
         before: calls that are made once, before all.
-        inputs: files, and folders whose files are inputs.
+        inputs: files, and folders whose files, at any depth, are inputs.
         events: definitions of events whose hits are counted.
         coverage: True: executed blocks are counted.
         dataset: folder that hits are recorded into; None: none.

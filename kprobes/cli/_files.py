@@ -61,7 +61,8 @@ class File:
     def loaded(self) -> Any:
         """Make a machine with the file.
 
-        Under QEMU it is a process, of which nothing has run but the dynamic linker.
+        Under QEMU it is a process, of which nothing has run but the dynamic linker. Functions
+        without names are found and named if `discover` is True.
 
         Raises:
             UsageError: options contradict each other.
@@ -137,7 +138,9 @@ def process(
         reads: True: its standard input is the command's; False: it is empty.
 
     Raises:
-        KprobeError: as QemuMachine.user().
+        ImageError: the file is no program.
+        Unsupported: there is no QEMU for it, or its architecture is not known.
+        RemoteError: QEMU ends, or does not answer.
     """
     from ..machine.remote import QemuMachine
 

@@ -44,6 +44,9 @@ class FormerOption(click.Option):
             opts: parameter -> value, of the options that were written.
             args: what is left of the command line.
 
+        Returns:
+            (the option's value, what is left of the command line), as click has it.
+
         Raises:
             UsageError: both are written.
         """

@@ -305,6 +305,7 @@ def _target(
         click.UsageError: without a call, `target` is no file of Python, or an option is given; or
             --debuginfod is, and no server is known.
         EventError: the text of a call is wrong.
+        ImageError: the file of --input cannot be read.
     """
     from ..calltext import parse_call
     from ..fuzz.target import CallTarget, PythonTarget, call_of

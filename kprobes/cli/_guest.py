@@ -102,7 +102,8 @@ class GuestOptions:
         """Load the guest, check the calls, and yield (machine, Kprobes); nothing has run yet.
 
         At the end print which devices were accessed, and with --syscalls what the guest has
-        written. To the message of a GuestFault from the body, options that might help are appended.
+        written. After a GuestFault from the body, which is raised again, registers and stack are
+        printed before that, and options that might help are appended to its message.
 
         Raises:
             UsageError: both a call (--call) and a run were given, or neither; or there is no entry

@@ -134,10 +134,15 @@ def _places(
 ) -> Iterator[tuple[Symbol, Iterator[int]]]:
     """Yield (function, addresses of its instructions to show) for what a command names.
 
+    A place with an offset, or inside of a function, means one instruction; else all are meant.
+
     Args:
         machine: the guest.
         k: its probes.
         place: SYMBOL, SYMBOL+OFF or an address; None: all functions.
+
+    Raises:
+        KprobeError: there is no such place.
     """
     if place is None:
         for symbol in functions(machine, "*"):

@@ -31,7 +31,7 @@ def is_data(name: str) -> bool:
 
 def lines(name: str, m: Map, describe: Describe) -> Iterator[str]:
     """Yield the lines that show a map as bpftrace does: entries by their values, at most the last
-    MOST, histograms drawn.
+    MOST and how many more there are, histograms drawn.
 
     A histogram is an array of numbers whose name says so (_LOGARITHMIC), or an entry whose
     structure has an array `slots`.

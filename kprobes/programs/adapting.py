@@ -134,6 +134,8 @@ def _own_registers(code: Code, arch: Arch) -> Code:
 def _moved(code: Code, to: Callable[[int, int], int]) -> Code:
     """Return a program with the offset of each of its reads of the context replaced.
 
+    A call of a helper that copies from the context becomes a call of a new function that loads.
+
     Args:
         code: the program.
         to: (slot of the instruction that reads, offset in the context that it reads at) -> offset

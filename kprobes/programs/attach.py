@@ -305,7 +305,7 @@ def attach(
         ProgramError: `program` is no Program, it is not safe, or nothing says where it goes.
         BadArgument: `clock` is no clock.
         Unsupported: the clock counts instructions, and the machine does not.
-    KprobeError: a probe cannot be registered; none is then.
+        KprobeError: a probe cannot be registered; none is then.
     """
     if not isinstance(program, Program):
         raise ProgramError(
@@ -847,7 +847,8 @@ class _Site:
         """Run the program in its engine at a hit that has stopped the guest (a pre_handler).
 
         The program is in the guest, which usually does not stop. What it has written to maps there
-        is copied first. Where that is so for lack of room, the attachment's `why_python` says it.
+        is copied first. Where the guest stops because the probe's jump cannot be made, the reason
+        is put into the attachment's `why_python`.
 
         Args:
             probe: the probe.

@@ -312,6 +312,8 @@ def _called(w: IrWriter, pc: int, i: Instruction) -> str:
 def call_local(w: IrWriter, entry: int, arguments: list[str]) -> str:
     """Emit IR for a call of another function of the program's.
 
+    Behind the call, a branch ends the run where a helper has failed in it; guest code has none.
+
     Args:
         w: writer of the IR of the current function.
         entry: slot where the called function begins.

@@ -53,7 +53,8 @@ def named(name: str, code: Code, facts: Facts | None, size: int = CONTEXT_SIZE) 
         size: bytes of the largest context.
 
     Raises:
-        ProgramError: there is no engine of this name.
+        ProgramError: there is no engine of this name; or host code is asked for, `facts` is None,
+            and the program is not safe.
         Unsupported: the engine does not run on this host, or not this program.
     """
     check(name, code)

@@ -32,7 +32,10 @@ def registers() -> str:
 
 
 def has(names: Sequence[str], register: str) -> bool:
-    """Return True where the name of a register is one of the guest's architecture.
+    """Return True where a register's name begins with the name of the guest's architecture.
+
+    An architecture with the same registers counts as the guest's. Whether there is a register of
+    that name is not looked at.
 
     Args:
         names: names of all registers of the guest's architecture, in order.

@@ -338,8 +338,8 @@ class InGuest:
         """Call `printed` with an empty line, as the program has called wake(): Python is to look at
         what it has left.
 
-        Hash tables are large: Python calls settle() of those that it looks at. All other maps are
-        copied from the guest before.
+        All maps but hash tables, which are large, are copied from the guest before. A hash table
+        is copied when Python looks at it.
         """
         for m in self._maps:
             if not isinstance(m, Hash):

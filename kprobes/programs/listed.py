@@ -113,8 +113,10 @@ class ArgumentList:
         self._layout = layout
 
     def arguments(self, regs: Regs) -> list[int]:
-        """Return the words of the arguments, and what is needed for the result later, at the
-        function's entry.
+        """Return the words of the arguments at the function's entry, and one more for of_call().
+
+        The last word is the address that a result in memory will have; 0 where the caller gives
+        no such address.
         """
         words = [each.read(regs) for each in self._layout.arguments]
         given = self._layout.result.given
@@ -154,6 +156,8 @@ def known_layout(debug: DebugInfo, arch: Arch, address: int) -> ListLayout | Non
 
 def _word_of_context(arch: Arch, word: int) -> ListWord:
     """Return the word of a list that a probe's context has, too.
+
+    Where `word` is beyond the context, the result has the reason "too many" and reads 0.
 
     Args:
         arch: the guest's architecture.
@@ -204,6 +208,9 @@ def _why_not(type: CType) -> str:
 
 def _result(debug: DebugInfo, arch: Arch, address: int) -> ListWord:
     """Return the word of a function's result.
+
+    It has a `reason` where the result's place is not known, or more than 8 bytes are in registers.
+    A function without a known type of result has the word of the context's result.
 
     Args:
         debug: of the guest; it knows the function.

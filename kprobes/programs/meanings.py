@@ -536,7 +536,8 @@ def strtol(call: ProgramRun, text: int, size: int, flags: int, to: int, out: int
         out: r5, which is not used.
 
     Returns:
-        How many bytes of the text it has; EINVAL: there is none; ERANGE: it has more than 64 bits.
+        How many bytes of the text it has, blanks in front included; with nothing written, EINVAL:
+        there is none, or the base is another; ERANGE: it has more than 64 bits.
     """
     return _to_number(call, text, size, flags, to, True)
 
@@ -553,7 +554,8 @@ def strtoul(call: ProgramRun, text: int, size: int, flags: int, to: int, out: in
         out: r5, which is not used.
 
     Returns:
-        How many bytes of the text it has; EINVAL: there is none; ERANGE: it has more than 64 bits.
+        How many bytes of the text it has, blanks in front included; with nothing written, EINVAL:
+        there is none, it is negative, or the base is another; ERANGE: it has more than 64 bits.
     """
     return _to_number(call, text, size, flags, to, False)
 
@@ -1088,16 +1090,17 @@ def stackid(call: ProgramRun, _ctx: int, map_: int, flags: int, *_: Any) -> int:
 
 
 def stack(call: ProgramRun, _ctx: int, to: int, size: int, flags: int, *_: Any) -> int:
-    """Write the call stack's return addresses to memory, 8 bytes each (bpf_get_stack).
+    """Write the call stack to memory: the probed address, then return addresses (bpf_get_stack).
 
     Args:
         call: the run.
-        to: address that they are written to; zeros follow them.
+        to: address that they are written to, 8 bytes each; zeros follow them.
         size: bytes there, a multiple of 8.
-        flags: bits 0-7: frames to skip.
+        flags: bits 0-7: frames to skip; bit 8 changes nothing.
 
     Returns:
-        Bytes of the addresses; EFAULT: there is no stack; EINVAL: other flags, or another size.
+        Bytes of the addresses; EFAULT, with zeros written: there is no stack; EINVAL, with nothing
+        written: other flags, or another size.
     """
     size &= _U32
     call.check(to, size)

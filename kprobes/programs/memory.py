@@ -208,8 +208,9 @@ class ProgramMemory:
             size: bytes at most.
 
         Returns:
-            The bytes; b"": the address is in the context, or in a part of a map that programs
-            cannot read. None: the address is in none of the program's memory.
+            The bytes; b"": the address is in the context, in a stack frame that is not in use, or
+            in a part of a map that programs cannot read. None: the address is in none of the
+            program's memory.
         """
         end = self._end(addr)
         return None if end is None else self.read(addr, min(size, end - addr))

@@ -336,6 +336,8 @@ class Program:
     def verify(self) -> Facts:
         """Verify the program, once, and return what holds for each of its runs.
 
+        Its constants (.rodata) cannot be set any more afterwards, unless it is refused.
+
         Raises:
             ProgramError: it is not safe, or that could not be shown.
         """
@@ -426,7 +428,9 @@ class Program:
             size: bytes of the largest context.
 
         Raises:
-            ProgramError, Unsupported: as _make() does.
+            ProgramError: there is no such engine, or it runs verified programs only, and this one
+                is refused.
+            Unsupported: the named engine does not run here.
         """
         key = name, writable, size
         if key not in self._engines:

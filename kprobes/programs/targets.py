@@ -141,8 +141,8 @@ def _serving(name: str, symbols: TargetSymbols) -> str:
         symbols: the guest's symbols.
 
     Returns:
-        The name of a kernel's function, such as `__x64_sys_openat`; `name` itself, a library's
-        function, where the guest has none named like that.
+        The name of the first kernel's function that is found, such as `__x64_sys_openat`; `name`
+        itself, a library's function, where the guest has none named like that.
     """
     ends = (f"_sys_{name}", f"__se_sys_{name}")
     for symbol in symbols:

@@ -168,7 +168,7 @@ class Bench:
             [] where the probe makes no difference.
 
         Raises:
-            any error of register_kprobe(): the instruction may not be probed.
+            KprobeError: the instruction may not be probed; as register_kprobe() raises it.
         """
         rng = random.Random(f"{self._seed} {code.hex()} {mode}")
         insn = self.decode(code, mode)

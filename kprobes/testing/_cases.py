@@ -110,6 +110,7 @@ def read_cases(path: Path | str) -> CaseFile:
 
     Raises:
         ValueError: it is malformed; the error names the line.
+        OSError: it, or a file that it includes, cannot be read.
     """
     file = CaseFile()
     _CaseReader(file, Path(path), 1).read()

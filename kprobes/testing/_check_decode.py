@@ -165,7 +165,7 @@ def check_truncation(arch: Arch, rng: random.Random) -> Iterator[str]:
     bytes.
 
     Yields:
-        The first beginning of each mode that is not refused, as text.
+        A sentence about the first beginning that is not refused, whatever the mode; no more follow.
     """
     for mode in arch.traps.end:
         for _ in range(200):
@@ -182,7 +182,9 @@ def check_truncation(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def check_fuzz(arch: Arch, rng: random.Random) -> Iterator[str]:
-    """Check that decode keeps the contract, and raises nothing, for random bytes."""
+    """Check that decode keeps the contract, and raises nothing, for random bytes. Only the first
+    breach is reported.
+    """
     for n in range(FUZZ):
         code = rng.randbytes(
             rng.choice((2 * arch.max_insn, 2 * arch.max_insn, rng.randrange(2 * arch.max_insn + 1)))

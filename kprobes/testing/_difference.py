@@ -124,6 +124,8 @@ def compare_bytes(base: int, plain: bytes, probed: bytes, where: str) -> list[Di
 def compare_endings(plain: Ending, probed: Ending, where: str) -> list[Difference]:
     """List how two runs ended differently: their faults, and their results.
 
+    Of an address that a fault has, only the low 48 bits are compared.
+
     Args:
         plain: how the run ended without probes.
         probed: how it ended with probes.

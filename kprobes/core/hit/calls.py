@@ -578,7 +578,11 @@ class CallsUnderWay:
 
     @property
     def pending(self) -> int:
-        """Number of calls whose return is still expected at the trampoline."""
+        """Number of calls whose return is still expected at the trampoline.
+
+        Those that were set aside do not count. Calls that the machine follows are moved to `own`
+        before.
+        """
         self.catch_up()
         return sum(not ri.aside for calls in self.tasks.values() for ri in calls)
 

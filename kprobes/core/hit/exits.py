@@ -231,8 +231,12 @@ class Exits:
 
         Args:
             cb: the control block of the CPU; its `child` becomes the probe whose handler runs.
-            instances: the calls that return, youngest first.
+            instances: the calls that return, youngest first. They are not recycled here.
             regs: the registers as the function has returned.
+
+        Raises:
+            Exception: a handler has raised it, and the probe's fault_handler has not handled it.
+                The handlers after it do not run.
         """
         for ri in instances:
             rp = ri.rp

@@ -196,6 +196,9 @@ class Handlers:
 
         Returns:
             True if one has handled it: it has returned a true value.
+
+        Raises:
+            Exception: a fault_handler has raised it.
         """
         regs.fault = fault
         try:
@@ -246,7 +249,8 @@ class Handlers:
             has handled it and the guest stays at the probepoint.
 
         Raises:
-            BaseException: `error`, which was not handled. The guest is at the probepoint.
+            BaseException: `error`, which was not handled, or what the fault_handler itself has
+                raised. The guest is at the probepoint.
         """
         try:
             if not isinstance(error, Exception):
@@ -457,12 +461,15 @@ class Handlers:
         """Run the post-handlers of cb.probes that are still active, and end the hit, also where one
         raises.
 
-        An exception goes to the probe's fault_handler; if it is not handled it is raised, and the
-        handlers after it do not run. Jumps that cover regs.pc become breakpoints at the end.
+        Jumps that cover regs.pc become breakpoints at the end.
 
         Args:
             cb: the control block of the CPU.
             regs: the registers; pc is at the next instruction.
+
+        Raises:
+            Exception: a handler has raised it, and the probe's fault_handler has not handled it.
+                The handlers after it do not run.
         """
         try:
             for p in cb.probes:

@@ -192,8 +192,8 @@ class Returns:
         rp._most = 0
 
     def close(self) -> None:
-        """Forget the trampoline, and have its breakpoints taken out. No call may be about to return
-        to it.
+        """Forget the trampoline: drop its service and have its breakpoints taken out; nothing
+        happens where there is none. No call may be about to return to it.
         """
         if self.calls.trampoline:
             address = self.calls.trampoline & ~self._rooms.arch.pointers.mode_bits

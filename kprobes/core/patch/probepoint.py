@@ -412,6 +412,9 @@ class Probepoint:
         gone.
 
         The machine no longer reports a breakpoint there. Slot and detour stay.
+
+        Raises:
+            ValueError: `state` is GONE already.
         """
         self._change(Change.UNLOAD)
         if self.patch is not None:
@@ -474,6 +477,9 @@ class Probepoint:
 
         Args:
             detour: where the jump leads; it is written already.
+
+        Raises:
+            ValueError: `state` is not OPTIMIZING.
         """
         self._change(Change.JUMP)
         self.detour = detour
@@ -491,6 +497,9 @@ class Probepoint:
 
         The machine reports the breakpoint again, and hits use the slot. The detour stays allocated;
         the caller gives it back.
+
+        Raises:
+            ValueError: `state` is neither OPTIMIZED nor UNOPTIMIZING.
         """
         self._change(Change.RESTORE)
         assert self.patch is not None

@@ -111,7 +111,8 @@ class Ring(Map):
     def _make_room(self, total: int) -> None:
         """Drop the oldest records until a new one fits, or until one is not complete.
 
-        Those that readers would have got are counted as lost.
+        Those that readers would have got are counted as lost. None is dropped for a record that is
+        larger than the ring.
 
         Args:
             total: bytes of the new record, its head and padding included.

@@ -81,6 +81,9 @@ _WORDS: Final = {STRUCT: "struct ", UNION: "union ", ENUM: "enum ", ENUM64: "enu
 def _relocation(btf: Btf, number: int, access: str, kind: int) -> TypeRelocation:
     """Return a relocation by type, with names in place of numbers.
 
+    What follows `___` in a type's or an enumerator's name is cut, and members without a name are
+    left out of the path. The object's own number (`local`) is None for shifts, signs and type ids.
+
     Args:
         btf: the object's types.
         number: the type that the relocation begins at.

@@ -198,7 +198,8 @@ class Values:
         return TypedCodec(kind, _key_elements if key else _elements)
 
     def structure(self, name: str) -> Any:
-        """Return the ctypes structure (or union) of a name; None: the object has none of this name.
+        """Return the ctypes structure (or union) of a name; None: the object has none of this name,
+        or only a union of the other byte order, which ctypes cannot have.
 
         Raises:
             ValueError: its description is damaged.
