@@ -115,6 +115,9 @@ class BlockWriter(ABC):
 
         Returns:
             (its instructions, slot -> line of the script from that slot on).
+
+        Raises:
+            ProgramError: the block cannot be compiled.
         """
         asm, block = self.asm, self.probe.probe
         asm.move(_CONTEXT, 1)
@@ -286,8 +289,10 @@ class BlockWriter(ABC):
             self.effect(block.value)
 
     def statement(self, statement: tree.Statement) -> None:
-        """Write the code of one statement; `reading` is set to its span, and the stack slots that
-        it takes are released.
+        """Write the code of one statement.
+
+        `reading` and `written` are set to its span. Temporary areas that its code takes are free
+        again afterwards.
         """
         self._line(statement.span)
         self.reading = statement.span
@@ -295,7 +300,10 @@ class BlockWriter(ABC):
             _STATEMENTS[type(statement)](self, statement)
 
     def _line(self, span: Span) -> None:
-        """Note that the following instructions are made of this part of the script."""
+        """Note that the following instructions are made of a part of the script.
+
+        `written` is set to that part, and its first line goes into the program.
+        """
         self.written = span
         text = self._lines[span.line - 1]
         end = span.end_column if span.end_line == span.line else len(text) + 1
@@ -318,8 +326,9 @@ class BlockWriter(ABC):
         self.effect(statement.expression, statement.discarded)
 
     def effect(self, node: Expression, used: bool = False) -> None:
-        """Write code for an expression whose value is not needed: only for what it changes or
-        prints.
+        """Write code that computes an expression and drops its value.
+
+        Nothing is written for an aggregate, which has no effect when it is read.
 
         Args:
             node: the expression.
@@ -390,7 +399,8 @@ class BlockWriter(ABC):
     def _assign(self, statement: tree.Assign) -> None:
         """Write an assignment to a variable or a map, or the update of an aggregate in a map.
 
-        A value that mentions the variable itself is computed into a temporary area first.
+        A value that mentions the variable itself, and is no number, is computed into a temporary
+        area first.
         """
         target = statement.target
         if isinstance(target, tree.ScratchVariable):
@@ -461,7 +471,8 @@ class BlockWriter(ABC):
         self.update(facts, key, area, target.span)
 
     def update(self, facts: MapFacts, key: Area, value: Area, span: Span, flags: int = 0) -> None:
-        """Write an update of a map's entry, and a warning to Python where the map is full.
+        """Write an update of a map's entry, and a warning to Python where it fails, as in a map
+        that is full.
 
         Args:
             facts: the map.
@@ -552,7 +563,9 @@ class BlockWriter(ABC):
         asm.place(out)
 
     def _counted_top(self, top: str, out: str, span: Span) -> None:
-        """Write the beginning of a loop's round as top() does; too many rounds warn the user.
+        """Write the beginning of a loop's round: the code asks the engine for one more round.
+
+        After too many rounds, the code sends Python a warning and leaves the loop.
 
         Args:
             top: label that is placed there, for the jump back.
@@ -855,8 +868,9 @@ class BlockWriter(ABC):
         self._load(self.storage.slot(slot), slot.type)
 
     def _map(self, node: tree.MapName | tree.MapAccess) -> None:
-        """Load a map's number into r0; 0 where there is no such key, and with -k a warning to
-        Python.
+        """Load a map's number into r0, or the number that an aggregate in the map counts as.
+
+        r0 is 0 where there is no such key; with -k, Python gets a warning then.
         """
         facts = self.facts(node)
         asm = self.asm
@@ -1163,7 +1177,7 @@ class BlockWriter(ABC):
 
     @staticmethod
     def _literals(node: tree.Binary) -> bool:
-        """Return True if both sides are literals."""
+        """Return True if both sides are literal numbers."""
         return isinstance(node.left, tree.NumberLiteral) and isinstance(
             node.right, tree.NumberLiteral
         )
@@ -1204,7 +1218,8 @@ class BlockWriter(ABC):
         """Write code that replaces r0, an address in guest memory, by the number at that address.
 
         The number is 0 where no memory is mapped there; with option -k, Python is then told to
-        warn. Bytes are swapped where the guest's order is not the host's.
+        warn. Bytes are swapped where the guest's order is not the host's. A bit field is unsigned,
+        whatever its type.
 
         Args:
             kind: the number's type.
@@ -1231,7 +1246,7 @@ class BlockWriter(ABC):
         type.
 
         Bytes are swapped where the guest's order is the other one, and the bits of a bit field
-        taken out.
+        taken out, without a sign.
 
         Args:
             kind: the number's type.
@@ -1411,7 +1426,7 @@ class BlockWriter(ABC):
 
         Args:
             area: where to.
-            size: bytes; of a text, its NUL included.
+            size: bytes; of a text, its NUL included. A text of 0 bytes is only zeroed.
             text: True for a text that ends with a NUL: the area is zeroed first. False: nothing is
                 zeroed.
             room: bytes of the area that are zeroed before, for a text; 0: as many as `size`.
@@ -1505,7 +1520,8 @@ class BlockWriter(ABC):
         """Compute a cast to a number, pointer or boolean into r0; a string is True where it is not
         empty.
 
-        The bytes of an array are one number in the guest's order.
+        The bytes of an array are one number in the guest's order. A signed number of less than 64
+        bits is extended by zeros where it becomes a pointer.
         """
         of = self.type(node.operand)
         to = self.type(node)
@@ -1590,7 +1606,10 @@ class BlockWriter(ABC):
         return area
 
     def _is_part(self, node: Expression) -> TypeGuard[tree.FieldAccess | tree.Index]:
-        """Return True for a member or an element of a value in the program's own memory."""
+        """Return True for a member or an element of a value in the program's own memory.
+
+        `args.name` and an item of a tuple are none.
+        """
         if isinstance(node, tree.FieldAccess):
             return not self.in_guest(node) and not self._is_argument(node)
         return (
@@ -1614,7 +1633,9 @@ class BlockWriter(ABC):
         return self._element(node)
 
     def _copied(self, raw: Area, kind: ValueType) -> Area:
-        """Write code that copies a part of a structure, and return the area of the copy.
+        """Write code that copies a part of a structure, and return the temporary area of the copy.
+
+        The copy is padded with zeros, also behind a string's NUL.
 
         Args:
             raw: where the guest's bytes lie.
@@ -1632,7 +1653,7 @@ class BlockWriter(ABC):
         """Return the area of an array's element, in the program's own memory.
 
         Raises:
-            ProgramError: the index is no constant.
+            ProgramError: the index is no literal number, or what is indexed is no array.
         """
         of = self.type(node.of)
         if not isinstance(of, types.ArrayType) or not isinstance(node.index, tree.NumberLiteral):
@@ -1935,7 +1956,8 @@ class BlockWriter(ABC):
                 at += width
 
     def copy(self, source: Area, to: Area, size: int) -> None:
-        """Copy bytes from one area to another; r1, r2 and r3 are overwritten.
+        """Copy bytes from one area to another; r1, r2 and r3 are overwritten, and r4 and r5 if it
+        is long.
 
         Args:
             source: where they are copied from.

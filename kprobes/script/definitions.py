@@ -204,7 +204,9 @@ def _directive(text: str, out: Definitions) -> None:
     """Read a preprocessor line, and keep what a #define gives its name in `out`.
 
     A quoted text goes into `out.texts`, a constant expression into `out.constants`, and anything
-    else as it is written into `out.macros`. Lines of other words (#line, #error) are ignored.
+    else as it is written into `out.macros`; of a #define with parameters only the name is kept, in
+    `out.functions`. An #undef takes a name out of all of them. Lines of other words (#line, #error)
+    are ignored.
 
     Args:
         text: the line, which begins with `#`; comments are blanks.

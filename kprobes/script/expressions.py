@@ -94,7 +94,9 @@ PLAIN_TYPES: Final = frozenset(
 
 
 def is_builtin(name: str) -> bool:
-    """Return True for names that are never types."""
+    """Return True for a builtin's name that is never read as a type: `args`, `pid`, `arg0`, `sarg1`
+    and a few others.
+    """
     return name in _BUILTINS or (
         name.startswith(("arg", "sarg")) and name.lstrip("sarg").isdecimal()
     )
@@ -430,10 +432,10 @@ class ExpressionParser(Scanner):
         """Read a record, `(name=value, ...)`.
 
         Args:
-            start: index where it begins.
+            start: index of its opening parenthesis, which was read already.
 
         Returns:
-            None, without moving on: it is none.
+            The record; None, without moving on: no `name =` follows.
         """
         at = self.beyond(self.at)
         word = self.word_at(at)
@@ -465,10 +467,10 @@ class ExpressionParser(Scanner):
         """Read a cast, `(type)operand`.
 
         Args:
-            start: index where it begins.
+            start: index of its opening parenthesis, which was read already.
 
         Returns:
-            None, without moving on: it is none.
+            The cast; None, without moving on: no type follows, or no operand behind it.
         """
         behind = self.at
         type_name = self._type_before(")")

@@ -47,7 +47,10 @@ class Parameters:
         return [text for n, text in enumerate(self.positional, 1) if n not in self.used]
 
     def text(self, number: int) -> str | None:
-        """Return a positional parameter's text; None: it was not given. number: from 1."""
+        """Return the text of the positional parameter `number`, from 1; None: it was not given.
+
+        The number is entered in `used`.
+        """
         self.used.add(number)
         return self.positional[number - 1] if number <= len(self.positional) else None
 
@@ -59,7 +62,8 @@ def fold(
 
     Args:
         script: the tree.
-        parameters: what was given behind the script.
+        parameters: what was given behind the script; what the script asks for is entered in
+            `asked` and `used`.
         settings: the script's.
         found: where errors and warnings go.
     """
@@ -286,7 +290,10 @@ class _Folder:
         return evolve(parts[value.name], span=value.span)
 
     def _unary(self, value: tree.Unary) -> Expression:
-        """Return the literal of an operator with a literal operand; else the node itself."""
+        """Return the literal of an operator with a literal operand; else the node itself.
+
+        A negative number of more than 64 bits is an error in `found`, and becomes 0.
+        """
         of = value.operand
         if isinstance(of, tree.BooleanLiteral) and value.operator == "!":
             return tree.BooleanLiteral(span=value.span, value=not of.value)

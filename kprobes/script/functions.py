@@ -171,6 +171,7 @@ def _join(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Write the call `node` of join(), with `g`: an action with the delimiter, a space where the
     call has none, and a buffer of the strings, one behind the other, each with its NUL.
 
+    At most 16 strings are read, of each at most 1,024 bytes with its NUL.
     The array ends at a null pointer, and at one to an empty string or to no memory, as in bpftrace.
     """
     asm = g.asm
@@ -822,7 +823,8 @@ def _begins(g: BlockWriter, node: tree.FunctionCall) -> None:
 
 
 def _order(g: BlockWriter, node: tree.FunctionCall) -> None:
-    """Load into r0 how the first bytes of two strings or arrays differ: memcmp().
+    """Load into r0 the difference of the first bytes that differ in two strings or arrays, 0 where
+    none does: memcmp().
 
     Args:
         g: writes the program.
@@ -914,6 +916,9 @@ def _every_argument(g: BlockWriter, node: tree.Name, area: Area) -> None:
         g: writes the program.
         node: not used.
         area: where it is stored.
+
+    Raises:
+        ProgramError: it is not known where an argument is.
     """
     kind = g.type(node)
     assert isinstance(kind, types.StructType)
@@ -1004,7 +1009,8 @@ def _probe(g: BlockWriter, node: tree.Name, area: Area) -> None:
 
 
 def _probe_type(g: BlockWriter, node: tree.Name, area: Area) -> None:
-    """Store the kind of the attach point, as the builtin `probetype` gives it.
+    """Store the kind of the block's first attach point, "special" for begin, end and self: the
+    builtin probetype.
 
     Args:
         g: writes the program.
@@ -1336,7 +1342,7 @@ def _strftime(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
 
 
 def _concatenation(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
-    """Store the strings of a call one behind the other: str_concat().
+    """Store the strings of a call one behind the other, cut to the area's type: str_concat().
 
     Args:
         g: writes the program.
@@ -1423,7 +1429,9 @@ def compare(g: BlockWriter, node: tree.Binary, label: str) -> None:
 
 
 def _text_place(g: BlockWriter, node: tree.Expression) -> Area:
-    """Return the area where a string that is compared lies; a literal becomes a constant.
+    """Return the area where a string that is compared lies.
+
+    A literal becomes a constant, cut at its first NUL.
 
     Args:
         g: writes the program.

@@ -292,7 +292,9 @@ class GuestWorld:
                 yield symbol
 
     def images(self) -> list[str]:
-        """Return the names of the guest's images, the guest's own file first, each once."""
+        """Return the names of the guest's images without their folders, the guest's own file first,
+        each once.
+        """
         main = str(self.machine.symbols.main or "")
         modules = dict.fromkeys(symbol.module or main for symbol in self.machine.symbols)
         names = dict.fromkeys(os.path.basename(module) for module in [main, *modules])

@@ -173,7 +173,9 @@ class Preprocessor:
         here.taken = here.taken or here.read
 
     def _is_defined(self, name: str) -> bool:
-        """Return True for a name that a #define or an enumeration has given."""
+        """Return True for a name that a #define or an enumeration has given, and for
+        BPFTRACE_HAVE_BTF.
+        """
         try:
             self.known(name)
         except KeyError:
@@ -206,7 +208,11 @@ class Preprocessor:
             return 0
 
     def _include(self, rest: str, path: str, depth: int) -> None:
-        """Read a header.
+        """Find a header and read it: the first file of its name in the folders.
+
+        For a name in quotes, these are the folder of what includes it, the current folder, and
+        those of -I; in angle brackets, those of -I only. Standard headers that are in none of them,
+        such as stdint.h, are passed over.
 
         Args:
             rest: its name in quotes or angle brackets.

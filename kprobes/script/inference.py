@@ -486,7 +486,7 @@ class Inference(ABC):
         """Widen a variable's type so that it holds a value, too; note an error where no type does.
 
         A type that a declaration has fixed stays. An aggregate counts as the integer that it is
-        read as; to assign no value (VoidType) is an error.
+        read as. To assign no value (VoidType), or an aggregate that cannot be read, is an error.
 
         Args:
             slot: the variable; its type is changed.
@@ -553,8 +553,9 @@ class Inference(ABC):
     def _assigned(self, value: Expression) -> ValueType | None:
         """Walk what is assigned to a map, and return its type; None: not known yet, or wrong.
 
-        Here, and only here, count() and its like are allowed (`count` also without parentheses);
-        their type is entered in `typing`.
+        Here, and only here, count() and its like are allowed (`count` also without parentheses, and
+        the calls also at the end of a block). Their type is entered in `typing`, but not that of a
+        call at the end of a block.
         """
         if isinstance(value, tree.FunctionCall) and value.name in AGGREGATES:
             made = self.aggregate(value)
@@ -680,7 +681,8 @@ class Inference(ABC):
     def widen_key(self, facts: MapFacts, node: Expression, at: tree.Node) -> None:
         """Widen the type of a map's keys so that it holds the type of one more key.
 
-        Note an error where no type holds both.
+        An aggregate counts as the integer that it is read as. Note an error where no type holds
+        both, or the key has no value that can be read.
 
         Args:
             facts: the map; its key type is changed.
@@ -778,7 +780,8 @@ class Inference(ABC):
         """Walk through a loop over a map's entries; its variable is a tuple (key, value).
 
         While the types of the map are not known, key and value count as integers of 64 bits. Notes
-        an error where the map has no keys, and in the last walk where nothing is assigned to it.
+        an error where the map has no keys (the body is not walked then), and in the last walk where
+        nothing is assigned to it.
         """
         facts = self.map(statement.map.name, statement.map.span)
         if facts.keyed is False:
@@ -1025,7 +1028,8 @@ class Inference(ABC):
         type.
 
         `!` gives a boolean, `-` a signed and `~` an integer of 64 bits, `*` the pointer's target
-        (of an integer: an unsigned one of 64 bits), `&` a pointer.
+        (of an integer: an unsigned one of 64 bits; of `args`: the structure itself), `&` a pointer.
+        For `-` and `~`, a boolean is an error.
 
         Returns:
             None: not known yet, or an error was noted.

@@ -62,9 +62,8 @@ def size_in_guest(type: ValueType, word: int) -> int:
 
 
 def room_of(type: ValueType) -> int:
-    """Return the bytes that are kept for a value in the program's memory.
-
-    Strings take a multiple of 8.
+    """Return the bytes that are kept for a value in the program's memory: a multiple of 8 for all
+    but numbers, which take their own size.
     """
     size = size_of(type)
     return size if is_number(type) else _up(size, 8)
@@ -100,7 +99,7 @@ def is_number(type: ValueType) -> bool:
 
 
 def width(type: ValueType) -> tuple[int, bool]:
-    """Return (bits, signed) of a number's type."""
+    """Return (bits, signed) of a number's type; (64, False) for a pointer and any other type."""
     if isinstance(type, (types.IntegerType, types.EnumType)):
         return type.bits, type.signed
     return (8, False) if isinstance(type, types.BooleanType) else (64, False)

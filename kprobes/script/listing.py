@@ -60,7 +60,7 @@ class MachineNames:
         self._fits = fits
 
     def functions(self) -> Sequence[tuple[str, int]]:
-        """Return (name, address) of each function."""
+        """Return (name, address) of each function of the program."""
         return [
             (symbol.name, symbol.address)
             for symbol in self._machine.symbols
@@ -72,7 +72,9 @@ class MachineNames:
         return [(marker.provider, marker.name) for marker in self._machine.debug.markers()]
 
     def parameters(self, address: int) -> Sequence[str]:
-        """Return the parameters of the function at an address as C declares them: `int* n`."""
+        """Return the parameters of the function at an address as C declares them: `int* n`; none
+        where they are not known.
+        """
         found = self._machine.debug.parameters(address) or []
         return [f"{_declared(each.type.name)} {each.name}" for each in found]
 
@@ -247,7 +249,10 @@ class Listing:
             yield from self._functions(kind, words[0] if len(words) > 1 else "*", words[-1])
 
     def _kernel(self, kind: str, pattern: str) -> Iterator[ListedProbe]:
-        """Yield functions of the guest as probes of a kind that name no file; none without a guest.
+        """Yield functions of the guest and its libraries as probes of a kind that name no file.
+
+        A name that several of them have is yielded once, for the first. Without a guest there are
+        none.
 
         Args:
             kind: the kind.
@@ -333,8 +338,8 @@ class Listing:
 
 
 def _is_target(path: str, target: str) -> bool:
-    """Return True where an attach point's target means a file: by its path, or its name alone;
-    `libc` also means `libc.so.6`.
+    """Return True where an attach point's target means a file: by its path, another path to the
+    same file, or its name alone; `libc` also means `libc.so.6`.
 
     Args:
         path: the file's path.

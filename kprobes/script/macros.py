@@ -77,7 +77,8 @@ class _Expansion:
         """Return a copy of a node, or of a list of nodes, with calls of macros expanded.
 
         In a macro's body, parameters are replaced by the arguments, and own variables get fresh
-        names.
+        names. In `expanded`, a call gets the places where the macros around it were called,
+        innermost first.
 
         Args:
             value: what to copy; what is no node is returned as it is.
@@ -117,7 +118,8 @@ class _Expansion:
 
         Where the type's name is a parameter, an argument that is a type takes its place, and keeps
         its own asterisks and brackets before the written ones; an argument that is an expression
-        makes the type that of the expression. Parameters inside `typeof(...)` are replaced, too.
+        makes the type that of the expression, unless asterisks or brackets are written. Parameters
+        inside `typeof(...)` are replaced, too.
 
         Args:
             value: the type as written.

@@ -91,7 +91,7 @@ def _is_stats(type: ValueType) -> bool:
 
 
 def _key_text(shape: MapShape, key: Any) -> str:
-    """Return a key as it stands between brackets: a tuple loses its parentheses.
+    """Return a key as it stands between brackets: without parentheses around it, as of a tuple.
 
     Args:
         shape: the map's name and types.
@@ -305,7 +305,7 @@ class TextOutput(ScriptOutput):
 
     def message(self, error: bool, text: str, places: Sequence[SourceReference]) -> None:
         """Write what `errorf()` or `warnf()` formatted to standard error, with the place of the
-        call.
+        call; a warning only where `warnings` is True.
         """
         if error or self._warnings:
             self._log("ERROR" if error else "WARNING", text, places, context=False)
@@ -338,6 +338,8 @@ class TextOutput(ScriptOutput):
         final: bool = False,
     ) -> None:
         """Write a line for each entry of a map; of a chart, a heading and the chart.
+
+        An unset map without keys that is no chart is a zero, but nothing at the script's end.
 
         Args:
             shape: its name and types.
@@ -523,8 +525,8 @@ class JsonOutput(ScriptOutput):
         self._out(f'{{"type": "{type}", {fields}, {where}}}\n')
 
     def message(self, error: bool, text: str, places: Sequence[SourceReference]) -> None:
-        """Write an object with what `errorf()` or `warnf()` formatted, and the place of the
-        call.
+        """Write an object with what `errorf()` or `warnf()` formatted, and the place of the call; a
+        warning only where `warnings` is True.
         """
         if error or self._warnings:
             self._at("errorf" if error else "warnf", f'"msg": {json_text(text)}', places[0])
@@ -598,8 +600,8 @@ class JsonOutput(ScriptOutput):
         self._at("runtime_error", said, places[0])
 
     def helper_error(self, helper: str, result: int, places: Sequence[SourceReference]) -> None:
-        """Write an object with the name of a helper that failed, what it returned, and the
-        place.
+        """Write an object with a helper that failed: the errno's text, its name, what it returned,
+        and the place of the first of `places`.
         """
         said = json_text(strerror(-result))
         fields = f'"msg": {said}, "helper": {json_text(helper)}, "retcode": {json_number(result)}'

@@ -234,7 +234,7 @@ class Performer:
     def _time(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write the time of day as time() formats it; nothing where the text is too long.
+        """Write the time of day as time() formats it; nothing where the text is empty or too long.
 
         Args:
             number: not used.

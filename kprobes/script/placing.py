@@ -433,11 +433,11 @@ def attach(
             is given, where the guest may run it on several processors at once.
         woken: called with a text when the program wants Python to read the ring.
 
-    Yields:
-        An attachment or watchpoint each time one is in place: detach() or remove() ends it.
+    Returns:
+        The attachment, which detach() ends; or the watchpoint, which remove() ends.
 
     Raises:
-        KprobeError: this attach point cannot be attached; those before stay.
+        KprobeError: the program cannot be attached there.
     """
     view = kprobes.machine.guest_view
     if view is not None and view.several:

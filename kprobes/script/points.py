@@ -244,6 +244,8 @@ def _self(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 def _function(point: Point, words: list[str], found: Diagnostics) -> Point | None:
     """Parse a probe of a function, an address or a source line.
 
+    Of three words, a second one that is no source file is ignored.
+
     Args:
         point: kind, text and place in the script.
         words: what stands behind the kind, between colons.
@@ -302,7 +304,7 @@ def _marker(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 
 def _number(text: str) -> int:
-    """Return the value of a decimal number such as 1_000 or 1e3."""
+    """Return the value of a decimal number such as 1_000 or 1e3; 0: the text is no number."""
     value = integer(text)
     return value if isinstance(value, int) else 0
 

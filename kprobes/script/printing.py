@@ -88,11 +88,14 @@ def escaped_buffer(data: bytes, keep_ascii: bool = True) -> str:
 
 
 def _frame(type: StackType, frame: StackFrame) -> str:
-    """Return the line of a frame in a call stack.
+    """Return the line of a frame in a call stack, with its newline.
+
+    A name is a symbol with an offset, a symbol alone for an inlined function, which is marked as
+    such, or the address where no symbol is known.
 
     Args:
         type: the stack's type, whose mode says what is shown: "raw": the address; "perf": address,
-            name, and the image of a user's stack; else name and source line.
+            name, and the image of a user's stack; else name and, where known, source line.
         frame: the frame.
     """
     if type.mode == "raw":
@@ -122,7 +125,8 @@ def stack_text(type: StackType, frames: Sequence[StackFrame]) -> str:
 def pieces(type: ValueType, value: Any, plus: bool = False, div: int = 1) -> list[str]:
     """Return the text of a value as the pieces in which bpftrace writes it.
 
-    A field width of `printf` pads only the first piece.
+    A field width of `printf` pads only the first piece. The text of None, and of a value of a void
+    or floating-point type, is "null".
 
     Args:
         type: the value's type; not a histogram or time series.
@@ -136,7 +140,7 @@ def pieces(type: ValueType, value: Any, plus: bool = False, div: int = 1) -> lis
 
 
 def text(type: ValueType, value: Any, div: int = 1) -> str:
-    """Return a value's text.
+    """Return a value's text; "null" for None, and for a void or floating-point type.
 
     Args:
         type: the value's type; not a histogram or time series.
@@ -178,7 +182,7 @@ def _stats_pieces(type: StatsType, value: tuple[int, int], plus: bool, div: int)
     Args:
         type: the type of stats().
         value: (total, count).
-        plus: True where numbers get a plus sign.
+        plus: True where the numbers of a signed type get a plus sign unless they are negative.
         div: divides the mean.
     """
     number = IntegerType(64, type.signed)
@@ -295,7 +299,7 @@ def json_number(number: int) -> str:
 
 
 def json(type: ValueType, value: Any, div: int = 1) -> str:
-    """Return a value as JSON.
+    """Return a value as JSON; `null` for None, and for a void or floating-point type.
 
     Args:
         type: the value's type; not a histogram or time series.

@@ -262,7 +262,7 @@ class Script:
             ScriptError: it is wrong.
             ProgramError: it cannot be made into programs.
             BadArgument: `probe_filter` is no regular expression.
-        Unsupported: `clock` is "instructions", and the machine does not count them.
+            Unsupported: `clock` is "instructions", and the machine does not count them.
         """
         self._kprobes = kprobes
         self._engine = engine
@@ -406,6 +406,9 @@ class Script:
     def _attach(self, point: Point, number: int, program: Program) -> Attachment | Watchpoint:
         """Attach a program to one attach point in the guest.
 
+        Where no engine was asked for, an entry's program that shares a table with one at the
+        function's return runs in the interpreter, and the attachment's `why_python` says so.
+
         Args:
             point: the attach point.
             number: its number in its block.
@@ -430,7 +433,7 @@ class Script:
 
     def _shared_with_return(self, point: Point, program: Program) -> str:
         """Return the name of a table that a program at a function's entry in a process shares with
-        one at the function's return.
+        one at the function's return; of several, the first by name.
 
         Programs at returns are Python's in a process under QEMU, which copies its tables to and fro
         for them: that takes longer than one more stop, at the entry.
@@ -575,6 +578,8 @@ class Script:
     @contextlib.contextmanager
     def _explained(self, program: Program) -> Iterator[None]:
         """Turn a refusal of a program's instruction into an error about a part of the script.
+
+        Any other exception of the with block is passed on.
 
         Args:
             program: what the with block verifies or attaches.

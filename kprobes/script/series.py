@@ -82,7 +82,8 @@ def points(type: TimeSeriesType, values: Mapping[int, int], last: int | None) ->
 
 
 def _clock(nanoseconds: int, unit: TimeUnit) -> str:
-    """Return a time of day, with as many digits of the second as the unit has.
+    """Return a time of day in the host's time zone, with as many digits of the second as the unit
+    has.
 
     Args:
         nanoseconds: since 1970.
@@ -112,7 +113,8 @@ def _range(numbers: Sequence[int], signed: bool) -> tuple[int, int]:
 
 
 def _column(steps: int, distance: int, length: int) -> int:
-    """Return steps * distance / length, computed in single precision as bpftrace does.
+    """Return steps * distance / length as an integer, cut, computed in single precision as bpftrace
+    does.
 
     Args:
         steps: columns of the chart.

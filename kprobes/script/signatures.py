@@ -32,6 +32,8 @@ _BOOLEAN = types.BooleanType()
 def name(inference: Inference, node: tree.Name) -> ValueType | None:
     """Return the type of a name: a builtin, an enumerator or a constant.
 
+    An enumerator of the guest's debug information is entered in `inference.definitions`.
+
     Args:
         inference: the walk, which takes errors.
         node: the name.
@@ -72,8 +74,8 @@ def _argument(inference: Inference, node: tree.Name) -> ValueType | None:
     """Return the type of argN or sargN, an integer.
 
     Returns:
-        None, after an error in `inference`: N is above 15, or the probes of the block have no
-        arguments.
+        None, after an error in `inference`: N is above 15, or a probe of the block has no
+        arguments (for sargN: none on the stack, as USDT markers).
 
     Args:
         inference: the walk.
@@ -216,7 +218,7 @@ def constant(inference: Inference, node: tree.Expression) -> str | int | None:
         node: the expression.
 
     Returns:
-        None: it is known only when the script runs.
+        None: it is known only when the script runs, or not yet, as a type is not known yet.
     """
     if isinstance(node, tree.NumberLiteral | tree.BooleanLiteral):
         return int(node.value)
@@ -664,7 +666,9 @@ def _buffer(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 
 
 def _register(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Return the type of reg(), an integer; note an error where the guest has no such register.
+    """Return the type of reg(), an integer; note an error in `inference` where the call is wrong.
+
+    That the guest has no such register is noted in the last walk only.
 
     Returns:
         The type, also for a register that the guest has not; None: the number of arguments is
@@ -1234,7 +1238,7 @@ def _nsecs(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 def _unsafe_number(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Check the call `node` of override(), which takes a number. Returns VoidType().
 
-    Errors are noted in `inference`.
+    Errors are noted in `inference`; a block with other probes than kprobes and uprobes is one.
     """
     if _counted(inference, node, 1, 1):
         inference.number(

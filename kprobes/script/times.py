@@ -9,7 +9,8 @@ LONGEST = 63
 
 
 def strftime(format: str, nanoseconds: int) -> str:
-    """Return a point in time as `strftime()` of scripts does, in the host's time zone.
+    """Return a point in time as `strftime()` of scripts does, in the host's time zone; `(?)` where
+    the text is empty.
 
     Args:
         format: a format of C's strftime, with %f for microseconds, %l for milliseconds and %k for

@@ -223,6 +223,8 @@ class Decoder:
     def _text(self, type: types.TextType, raw: bytes) -> str:
         """Return a value that is shown as text: a time, an Internet or MAC address, or a number.
 
+        The text of an Internet address of an unknown family is "".
+
         Args:
             type: the value's type, whose kind says what it is.
             raw: its bytes in memory.
