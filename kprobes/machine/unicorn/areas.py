@@ -76,6 +76,8 @@ class CallAreas:
         """Map an area of guest memory in which a hook calls the service of a call site
         (Sink.services), or runs its programs, before the instruction there is executed.
 
+        Without host code, call sites in the first 128 bytes are hooked one by one, by call_at().
+
         Args:
             near: address that the area is to be near to.
 

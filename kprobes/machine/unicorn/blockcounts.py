@@ -101,7 +101,9 @@ class HookedBlockCounts:
         return [(addr, words[rows[addr] + _SIZE], words[rows[addr] + _COUNT]) for addr in addresses]
 
     def reset(self) -> None:
-        """Set all counts to 0, of blocks and edges; blocks that were found stay in `found`."""
+        """Set all counts to 0, of blocks and edges, and let the next block have no block before
+        it. Blocks that were found stay in `found`, and edges in arcs().
+        """
         for row in self._rows.values():
             self._table[row + _COUNT] = 0
         for row in self._arcs.values():
@@ -119,7 +121,7 @@ class HookedBlockCounts:
 
     def forget_edges(self) -> None:
         """Set the counters of `edges` to 0, and let the next block have no block before it. Counts
-        of blocks stay.
+        of blocks, and those that arcs() returns, stay.
         """
         ctypes.memset(self._words[_EDGES], 0, EDGES)
         self._words[_BEFORE], self._words[_LAST] = 0, _EMPTY
@@ -264,8 +266,8 @@ class HookedBlockCounts:
             self._state.park(error)
 
     def _count(self, uc: int, addr: int, size: int, user: int) -> None:
-        """Count a block and the edge to it. The engine calls it for each block where there is no
-        host code.
+        """Count a block and the edge to it; of a block that is the library's own or is not wanted
+        no edge. The engine calls it for each block where there is no host code.
 
         Args:
             uc: the engine's handle, not used.

@@ -316,8 +316,8 @@ class FunctionCalls:
         Raises:
             GuestFault: the guest has failed, and no handler has handled that.
             GuestTimeout: a bound has come.
-            BadArgument, UnknownSymbol: an address or a bound is of a wrong kind, or there is no
-                such symbol.
+            BadArgument, UnknownSymbol, AmbiguousSymbol: an address or a bound is of a wrong kind,
+                or there is no such symbol, or there are several.
             MachineBusy: another thread runs this machine or changes its probes, or a device's
                 function calls.
             ReentryError: too many runs are nested.
@@ -430,7 +430,8 @@ class FunctionCalls:
         """Return a function's address as pointers have it, mode bits included.
 
         For the symbol of an ifunc it is the function that its resolver chooses; the resolver runs
-        in the guest the first time. Other symbols' addresses are kept until symbols change.
+        in the guest the first time, and what that call raises is raised. Other symbols' addresses
+        are kept until symbols change.
 
         Args:
             function: address, as pointers have it, or symbol.

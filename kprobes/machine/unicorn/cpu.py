@@ -95,8 +95,8 @@ class UnicornCpu:
         return self.guest.registers.number(name)
 
     def stay(self, pc: int) -> None:
-        """Set pc to `pc`, in the present mode: where that is in a delay slot, its branch stays
-        pending.
+        """Set pc to `pc`, in the present mode. Where the engine has a next pc, that is left alone:
+        a branch whose delay slot is at `pc` stays pending.
         """
         if self.pair is None:
             self.write_pc(self.arch.pointers.same_mode(self.regs, pc))

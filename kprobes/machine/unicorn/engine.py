@@ -498,7 +498,9 @@ class Engine:
         self._contexts.append(context)
 
     def close(self) -> None:
-        """Free the memory of saved states. The engine itself is the binding's."""
+        """Free the memory of saved states that were discarded. The engine itself is the
+        binding's.
+        """
         for context in self._contexts:
             _held.uc_context_free(context)
         self._contexts.clear()

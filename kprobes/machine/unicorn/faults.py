@@ -97,7 +97,8 @@ class FaultReports:
             The address where the guest goes on, as a handler has handled the fault.
 
         Raises:
-            GuestFault: no handler has handled it.
+            GuestHalted: no handler has handled it, and `fault.access` is HALT.
+            GuestFault: no handler has handled another one.
             BaseException: a handler has raised it.
         """
         if self._cpu.guest.interrupts.taken is not None:
@@ -347,6 +348,7 @@ class FaultReports:
 
     def settle_at_failed_instruction(self, error: int) -> int:
         """Return the address of the instruction whose error has ended the run, and set pc to it.
+        Where no failed access was noted (RunState.failed), it is the engine's pc.
 
         If the instruction is in a delay slot, the branch before it is pending again afterwards. If
         it is a store whose failure the engine has noticed only some instructions later

@@ -94,15 +94,16 @@ class HostCalls:
             self._words[self._names[name]] = value
 
     def set_up(self, exit_address: int, arguments: tuple[Any, ...]) -> bool:
-        """Keep the registers for `end`, and set them as at the entry of a function. The function is
-        not run here.
+        """Keep the registers for `end`, and set them as at the entry of a function: stack pointer,
+        return address and arguments, but not pc. The function is not run here.
 
         Args:
             exit_address: where the function returns to, without mode bits.
-            arguments: numbers for the registers of arguments.
+            arguments: numbers for the registers of arguments, the first ones first.
 
         Returns:
-            False where host code cannot do it; no register has changed.
+            True: it is done. False: there are more arguments than registers for them that host code
+            knows, or the stack is in no block that it may write; no register has changed.
         """
         if self._kept is None:
             self._kept = self._engine.save()
@@ -143,8 +144,8 @@ class HostCalls:
         """Return the engine's context in which set_up() has kept the registers; None: there is
         none.
 
-        The context is the caller's from now on. A call that has failed needs it, and the engine
-        when it is closed.
+        The context is the caller's from now on, and set_up() makes a new one. Called where a call
+        has failed, and when the machine is closed.
         """
         kept, self._kept = self._kept, None
         return kept

@@ -418,13 +418,13 @@ class InterruptDelivery:
 
     def sleep(self) -> bool:
         """Pass the time of a CPU that waits for an interrupt: call one timer after the other until
-        one ends the waiting.
+        one ends the waiting. None is called where a pending interrupt ends it already.
 
         The time (`now`) goes on to that of each timer that is called.
 
         Returns:
-            True where the CPU goes on; False where no timer ends the waiting, or a stop is asked
-            for.
+            True where the CPU goes on; False where no timer is left, calling timers 10,000 times
+            (IDLE) has not ended the waiting, or a stop is asked for.
         """
         assert self._controller is not None
         for _ in range(IDLE):

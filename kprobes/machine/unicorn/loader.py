@@ -136,6 +136,7 @@ class Loader:
 
         Raises:
             ImageError, NoMemory: it cannot be placed; what was mapped by then stays.
+            Unsupported: thread-local storage is set up already, and has no room for the image's.
         """
         with collector_paused():
             return self._place(image, base, main)
@@ -156,6 +157,7 @@ class Loader:
 
         Raises:
             ImageError, NoMemory: it cannot be placed.
+            Unsupported: thread-local storage is set up already, and has no room for the image's.
         """
         memory, symbols = self._memory, self._functions.symbols
         bias = self._bias(image, base)
@@ -237,6 +239,7 @@ class Loader:
         Raises:
             AlreadyRegistered: a module of that name is loaded.
             ImageError, NoMemory: it cannot be placed.
+            Unsupported: thread-local storage is set up already, and has no room for the image's.
         """
         if image.name in self.modules:
             raise AlreadyRegistered(
@@ -280,9 +283,12 @@ class Loader:
         )
 
     def place_code(self, code: bytes, base: int, name: str = "") -> None:
-        """Map raw code and a stack, and set pc to the beginning of the code.
+        """Map raw code, which the guest may also write, and a stack; set pc to the beginning of the
+        code.
 
-        With a name, the code is noted in `modules`, and is the main image of the symbols.
+        On engines that die of long blocks (Blocks.ends) the rest of the pages is full of traps, on
+        others of zeros. With a name, the code is noted in `modules`, and is the main image of the
+        symbols.
 
         Args:
             code: the bytes.
@@ -318,7 +324,8 @@ class Loader:
         add_symbols(self._functions.symbols, symbols)
 
     def _bias(self, image: Image, base: int | None) -> int:
-        """Return what is to be added to an image's link addresses, to have it where it is loaded.
+        """Return what is to be added to an image's link addresses, to have it where it is loaded; 0
+        for one that is linked for its place. Nothing is mapped.
 
         Args:
             image: the image.

@@ -243,7 +243,7 @@ class UnicornMachine(Described):
         reserve: Iterable[tuple[int, int]] = (),
     ) -> UnicornMachine:
         """Return a machine with a raw image (firmware, a memory dump) at `base`, standing at
-        `entry`.
+        `entry`. `interrupts.vectors` is `base`.
 
         Args:
             file: its path or its bytes.
@@ -374,6 +374,8 @@ class UnicornMachine(Described):
 
         Raises:
             NoMemory: it cannot be mapped there.
+            BadArgument: `addr` or `size` is no integer, or `perms` has other letters.
+            MachineBusy: a device's or a watchpoint's function is called now.
         """
         self.parts.memory.map(addr, size, perms)
 
@@ -388,8 +390,9 @@ class UnicornMachine(Described):
 
         Raises:
             GuestFault: the memory is not mapped.
-            BadArgument: this is no address, size or permission, or the memory is the library's own
-                (slots, call areas, what alloc() hands out).
+            BadArgument: this is no address, size or permission, or the memory is a device's, or the
+                library's own (slots, call areas, what alloc() hands out).
+            MachineBusy: a device's or a watchpoint's function is called now.
         """
         self.parts.protect(addr, size, perms)
 
@@ -402,8 +405,9 @@ class UnicornMachine(Described):
 
         Raises:
             GuestFault: the memory is not mapped.
-            BadArgument: this is no address or size, or the memory is the library's own (slots, call
-                areas, what alloc() hands out).
+            BadArgument: this is no address or size, or the memory is a part of a device, or the
+                library's own (slots, call areas, what alloc() hands out).
+            MachineBusy: a device's or a watchpoint's function is called now.
         """
         self.parts.memory.unmap(addr, size)
 
@@ -685,7 +689,8 @@ class UnicornMachine(Described):
         """Map a device: whole pages of guest memory where each access calls a Python function.
 
         The machine's read() and write(), and instructions that the library simulates, access the
-        device, too. unmap() takes it away.
+        device, too. unmap() takes it away. On an attached engine uc.emu_start() is replaced from
+        then on, for as long as the engine lives.
 
         A function sees registers, but pc is not exact. It may stop() the run; it may not run guest
         code (MachineBusy). What it raises comes out of call() or run(), and a read that has raised
@@ -734,7 +739,9 @@ class UnicornMachine(Described):
         Raises:
             AlreadyRegistered: a module of that name is loaded.
             ImageError: the file cannot be read, or is none that can be loaded.
-            NoMemory: there is no room. In all these cases nothing of the image stays.
+            NoMemory: there is no room.
+            Unsupported: process() was called, and its thread-local storage has no room for the
+                image's. In all these cases nothing of the image stays.
         """
         return self.parts.loader.add(read(file, name), base)
 
@@ -753,6 +760,8 @@ class UnicornMachine(Described):
             ImageError: a file cannot be read, or is none that can be loaded.
             AlreadyRegistered: a module of that name is loaded.
             NoMemory: there is no room.
+            Unsupported: process() was called, and its thread-local storage has no room for one
+                more image's.
         """
         paths = [*files]
         if isinstance(files, str) or not all(isinstance(one, str | os.PathLike) for one in paths):

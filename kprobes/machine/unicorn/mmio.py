@@ -234,7 +234,7 @@ class MmioDevices:
         return tuple(self.at.values())
 
     def remove_all_but(self, these: tuple[MmioDevice, ...]) -> None:
-        """Unmap all devices that are not among `these`."""
+        """Unmap all devices that are not among `these`, but for an attached engine's owner's."""
         for device in [d for d in self.at.values() if d not in these]:
             self._engine.uc.mem_unmap(device.place, device.size)
             del self.at[device.place]
@@ -290,8 +290,9 @@ class MmioDevices:
             The bytes; None where the range is not a single device's, and nothing was read.
 
         Raises:
-            BaseException: the device's function has raised it, unless an instruction is simulated:
-                then the run raises it later, and the access gives 0.
+            BaseException: the device's function has raised it, or BadArgument: it has returned no
+                integer. Where an instruction is simulated, the run raises it later, and the access
+                gives 0.
         """
         place, out = self._windows.place(addr), b""
         device = self._find(place, size)

@@ -204,6 +204,8 @@ class EngineOwner:
         """Report to the core a fault that has ended emu_start(), and return where the guest goes
         on. What a handler raises is raised.
 
+        Behind a failed fetch the engine is kept usable first, or `dead` (Starts).
+
         Args:
             error: what the engine's binding has raised.
 

@@ -435,7 +435,7 @@ class LinuxProcess:
         """Set the thread pointer, wherever the architecture has it.
 
         On i386 that is the base of GS. Where the architecture has it in no register, nothing is
-        done.
+        done. The attribute `pointer` stays.
 
         Args:
             value: address.

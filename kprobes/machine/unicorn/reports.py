@@ -596,7 +596,7 @@ class Reports:
 
     def _repeat(self, pc: int) -> None:
         """Count the instruction at `pc` once more against the run's bound; stop the run if the
-        run is over by then.
+        run is over by then, and note a displaced instruction in RunState.unfinished.
 
         Called where an interrupt was handled and the instruction that raised it is executed again.
         For most instructions the counting hook does the same, and this does nothing. It is needed
@@ -618,9 +618,10 @@ class Reports:
         """Deal with an interrupt that is no breakpoint of the core's: send the guest to what a stub
         stands for (Stubs.serve()), or have the guest's own interrupt handled (_handled()).
 
-        Where nothing handles it, it is noted in RunState.interrupt, and the engine is stopped: the
-        run reports a fault then. On an engine that has an owner, it is left to the owner. In a
-        trial (RunState.trial), and at the address where the run ends, the engine is only stopped.
+        An exception of single-step mode in the core's pages goes to the core. Where nothing handles
+        the interrupt, it is noted in RunState.interrupt, and the engine is stopped: the run reports
+        a fault then. On an engine that has an owner, it is left to the owner. In a trial
+        (RunState.trial), and at the address where the run ends, the engine is only stopped.
 
         Args:
             number: of the interrupt, as the engine has it.

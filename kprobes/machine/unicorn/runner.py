@@ -124,8 +124,9 @@ class Runner:
             give_cpu_back() must not be called.
 
         Raises:
-            MachineBusy: another thread has the machine's lock; or a device's function is called
-                now, so that the engine is in the middle of an instruction.
+            MachineBusy: another thread has the machine's lock, or this one has taken it by hold();
+                or a device's function is called now, so that the engine is in the middle of an
+                instruction.
             BaseException: a signal's handler has raised it before it was held back; the CPU is not
                 taken.
         """

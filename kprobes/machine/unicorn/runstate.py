@@ -469,7 +469,8 @@ class RunState:
         nothing is to be served any more. The run's end reports the store.
 
         Returns:
-            False where another hook has served the store; nothing was done.
+            True: the engine was stopped. False where another hook has served the store, or no store
+            is noted any more; nothing was done.
         """
         if self.failed is None or self._engine.may_write(self.failed[1]):
             return False
@@ -515,7 +516,7 @@ class RunState:
 
     def keep_for_end_of_instruction(self, error: BaseException) -> None:
         """Keep an exception that was raised in the middle of an instruction for the run to raise,
-        and stop the run behind the instruction.
+        and stop the run behind the instruction. The first one counts.
 
         Called while `regs.midway` is True.
         """

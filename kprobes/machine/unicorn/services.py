@@ -138,9 +138,10 @@ class Services:
 
         Called by the hook on a whole area, and where RunState.hits_to_python is set. Nothing is
         done where the address is no call site's, or where the call site was served already and is
-        only executed again (RunState.skip). Where the run is to stop, the engine is stopped in
-        front of the call site instead, and `hits_to_python` stays set. It never raises: what the
-        service raises is kept, and the run raises it.
+        only executed again (RunState.skip). Where the run is to stop, or a store before has failed
+        (RunState.stop_behind_store()), the engine is stopped in front of the call site instead, and
+        `hits_to_python` stays set. It never raises: what the service raises is kept, and the run
+        raises it.
 
         Args:
             address: of the instruction that is about to be executed.

@@ -227,11 +227,15 @@ class HostExchange:
         self.let_go: Callable[..., None] = _made("signal_releaser", address)
 
     def forget(self) -> None:
-        """Do what PlainExchange.forget() does."""
+        """Forget the handlers that were noted: `hold` does nothing until note() is called."""
         self._seen[:] = [0] * len(NUMBERS)
 
     def note(self, handlers: tuple[Any, ...]) -> None:
-        """Do what PlainExchange.note() does."""
+        """Note the handlers of all signals for `hold`, and keep them alive.
+
+        Args:
+            handlers: of all signals, in the order of NUMBERS.
+        """
         self._handlers = handlers  # keeps them as long as their addresses are compared
         self._seen[:] = [*map(id, handlers)]
 
@@ -465,7 +469,8 @@ class HeldSignals:
         place.
 
         The handler is called at once where the program has kept this function beyond the run, or
-        where the signal comes again while a handler of the user's runs.
+        where the signal comes again while a handler of the user's runs. Else a signal that waits
+        already is not noted again.
 
         Args:
             number: of the signal.

@@ -58,6 +58,9 @@ class Starts:
 
         Returns:
             The engine's error number; 0: none.
+
+        Raises:
+            Unsupported: the engine cannot run any more.
         """
         outside = self._cpu.engine.outside
         if outside is None:
@@ -146,7 +149,8 @@ class Starts:
         return bytes(block.view[at : at + size]) == self._trap
 
     def unless_at_trap(self, error: int, until: int) -> int:
-        """Return the engine's error number; 0 where it is that of the trap that ends the run.
+        """Return the engine's error number; 0 where it is that of an invalid instruction, and the
+        guest stands at the trap that ends the run.
 
         Args:
             error: the engine's error number; 0: none.

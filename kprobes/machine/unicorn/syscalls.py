@@ -303,7 +303,8 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return int(regs[convention.number]) & 0xFFFFFFFF
 
     def _arguments(self, regs: Regs, convention: Convention) -> list[int]:
-        """Return the arguments of a system call. Those on a stack that cannot be read are 0.
+        """Return the arguments of a system call, as many as the convention has registers for; where
+        it has more on the stack, two of these, which are 0 where the stack cannot be read.
 
         Args:
             regs: the registers at the call.
@@ -397,12 +398,15 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     def _write(self, descriptor: int, address: int, size: int) -> int:
         """Keep what the guest writes to a file descriptor, and return how many bytes were kept.
 
-        It is fewer than asked for beyond 1 MiB a call and 16 MiB of output in all.
+        It is fewer than asked for beyond 1 MiB a call and 16 MiB of output to each descriptor.
 
         Args:
             descriptor: 1 or 2; any other gives -EBADF.
             address: of the bytes.
             size: bytes to write.
+
+        Raises:
+            GuestFault: the bytes cannot be read; nothing is kept.
         """
         kept = self.output.get(_signed(descriptor))
         if kept is None:
@@ -418,7 +422,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
             regs: the registers at the call.
             descriptor: 1 or 2; any other gives -EBADF.
             address: of the bytes.
-            size: bytes to write; at most 1 MiB a call and 16 MiB in all are kept.
+            size: bytes to write; at most 1 MiB a call are kept, and 16 MiB of each descriptor.
         """
         return self._write(descriptor, address, size)
 
@@ -426,8 +430,8 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         """Serve writev(): keep the bytes of `count` pieces in `output`, and return their number.
 
         -EINVAL for more than 1,024 pieces, -EBADF for a descriptor that is not 1 or 2, if there is
-        a piece. Of each piece at most 1 MiB is kept, and 16 MiB of output in all. No offset or flag
-        is looked at. Pieces before one that cannot be read stay in `output`.
+        a piece. Of each piece at most 1 MiB is kept, and 16 MiB of output to each descriptor.
+        Pieces before one that cannot be read stay in `output`.
 
         Args:
             regs: the registers at the call.
@@ -506,7 +510,8 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         """Serve getrlimit(): write the two numbers of limit `resource` to `address`, a word each,
         and return 0; -EINVAL where there is no such limit.
 
-        In 32 bits infinity is the largest signed number.
+        The stack's are its size; all others infinity: in 32 bits the largest signed number, in 64
+        bits the largest unsigned one.
         """
         # 32 bits: infinity is signed, in the older of two calls and where there is no other
         bits = self._cpu.arch.bits
@@ -515,6 +520,8 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     def _do_ugetrlimit(self, regs: Regs, resource: int, address: int, *_: int) -> int:
         """Serve ugetrlimit(): write the two numbers of limit `resource` to `address`, a word each,
         and return 0; -EINVAL where there is no such limit.
+
+        The stack's are its size; all others the largest unsigned number, infinity.
         """
         return self._limits(resource, address, self._cpu.arch.bits // 8, self._cpu.arch.mask)
 
@@ -529,9 +536,9 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         Args:
             regs: the registers at the call.
             task: 0 or 1, the guest; any other gives -ESRCH.
-            resource: number of the limit; -EINVAL where there is none.
+            resource: number of the limit; -EINVAL where there is none, if it is to be written.
             new: address of a new limit; -EPERM unless it is 0.
-            address: where to write; 0: nowhere.
+            address: where to write; 0: nowhere, and 0 is returned whatever `resource` is.
         """
         if task not in (0, 1):
             return -ESRCH
@@ -600,10 +607,17 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     _do_fstat64 = _do_fstat
 
     def _do_newfstatat(self, regs: Regs, descriptor: int, name: int, *_: int) -> int:
-        """Serve newfstatat(), fstatat64() and statx(): return -EBADF for a descriptor.
+        """Serve newfstatat(), fstatat64() and statx(): return -EBADF where the path is empty, which
+        stands for the descriptor's own file.
+
+        Args:
+            regs: the registers at the call.
+            descriptor: is ignored.
+            name: address of the path.
 
         Raises:
-            GuestFault: `name` is the address of a path that is not empty: there are no files.
+            GuestFault: the path is not empty: the call is not served, as there are no files. Or it
+                cannot be read; the guest gets EFAULT then.
         """
         if self._cpu.memory.read(name, 1) != b"\0":  # a path, and there are no files
             raise self._unserved(regs)

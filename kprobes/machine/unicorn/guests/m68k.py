@@ -55,8 +55,8 @@ def _m68k() -> Guest:
     )
 
     def set_up(engine: Engine) -> None:
-        # a fresh CPU has no condition codes: a conditional branch would end the process
         """Set the condition codes of a new engine to 0."""
+        # a fresh CPU has no condition codes: a conditional branch would end the process
         m68k_ccr(d0)(engine)[1](0)
 
     return Guest(

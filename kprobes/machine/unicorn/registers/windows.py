@@ -93,7 +93,8 @@ def find_windowed(
         bits: width of a register.
 
     Returns:
-        Name -> place; {} where they are not found.
+        Name -> place; {} where they are not found, or `windowed` is empty. Registers are written to
+        try this, and have their values again afterwards.
     """
     key, first = (engine.version, layout), next(iter(general))
     if not windowed or first not in cells:
