@@ -105,7 +105,8 @@ class Insn:
     #: so many instructions after it go where it goes, and as they are (Thumb: an IT block)
     together: int = 0
     atomic: Atomic | None = None  #: opens or closes an exclusive sequence
-    operand: int | None = None  #: a pc-relative operand's absolute address
+    #: absolute address of a pc-relative operand, or of the table that a jump reads
+    operand: int | None = None
     #: bytes that it reads or writes there, at most: no code; 0: the address alone counts
     data: int = 0
     #: address of another instruction, which this one executes in its own place; or COMPUTED

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import copy
 import errno
+import gc
 import pickle
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -719,3 +722,16 @@ def test_check_agrees_with_registration(scene: Scene) -> None:
             assert verdict.probeable, hex(addr)
             scene.k.unregister_kprobe(p)
     assert scene.text() == scene.original
+
+
+@pytest.mark.parametrize("make", [paper_machine, lambda: unicorn_machine("x86_64")])
+def test_a_closed_kprobes_is_forgotten(make: Callable[[], Any]) -> None:
+    """Nothing keeps it, nor its machine: a program that makes both for each input does not grow."""
+    m = make()
+    k = Kprobes(m)
+    k.register_kprobe(Kprobe(addr=next(iter(m.symbols)).address, pre_handler=lambda p, regs: None))
+    gone = weakref.ref(k), weakref.ref(m)
+    k.close()
+    del k, m
+    gc.collect()
+    assert [each() for each in gone] == [None, None]

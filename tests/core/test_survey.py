@@ -192,6 +192,17 @@ def test_a_jump_through_a_table(entries: str, why: str) -> None:
                 assert (p.optimized, m.call("f", 0), m.call("f", 1), p.nhit) == (True, 1, 2, 1)
 
 
+def test_a_jump_through_a_table_of_addresses() -> None:
+    """Its words are data, which no probe is planted in; the code behind the last of them is code."""
+    # mov eax, [esp+4]; jmp [eax*4 + table]; table: case0, case1; case0: mov eax, 7; ret; case1: mov eax, 9; ret
+    code = "8b442404 ff24850b000100 13000100 19000100 b807000000c3 b809000000c3"
+    with UnicornMachine.from_code(bytes.fromhex(code), arch="i386", symbols={"f": (0x10000, 31)}) as m, Kprobes(m) as k:
+        assert probeable(k, 0x10000, 0x1001F) == [0, 4, 19, 24, 25, 30]
+        assert "is data: JMP" in k.check("f+11").reason
+        with k.kprobe("f+25", pre_handler=lambda p, regs: None) as p:
+            assert (m.call("f", 0), m.call("f", 1), p.nhit) == (7, 9, 1)
+
+
 @pytest.mark.parametrize(("arch", "code", "returns"), [
     ("x86_64", "8b0501000000 c3 90909090", 6), ("s390x", "c42d00000004 07fe 07070707", 6),
     ("m68k", "203a0004 4e75 4e714e71", 4),

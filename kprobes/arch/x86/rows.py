@@ -134,6 +134,20 @@ def _terms(shape: EncodingShape, raw: bytes) -> list[tuple[int, int]]:
     return terms if base == 5 and shape.modrm < 0x40 else [*terms, (base | shape.seen >> 5 & 8, 1)]
 
 
+def _table_of(shape: EncodingShape, raw: bytes) -> int | None:
+    """Return where the table of a jump through `[index * scale + table]` begins; None where the
+    operand has another form (SDM table 2-3: SIB without a base).
+
+    Args:
+        shape: where the instruction's parts are.
+        raw: its bytes.
+    """
+    has_sib = shape.memory and shape.address != 2 and shape.modrm & 7 == 4
+    if not has_sib or shape.modrm >= 0x40 or raw[shape.disp_at - 1] & 7 != 5:
+        return None
+    return _number(raw[shape.disp_at : shape.imm_at]) & (1 << 8 * shape.address) - 1
+
+
 # --- Rows: what is not straight line
 
 
@@ -345,10 +359,14 @@ class Mode:
             )
             displace = displaced(row.name, shape, raw, self.bits, after, target)
         fixed = shape.memory and not _terms(shape, raw)  # an import's cell: no switch
+        operand = self._relative(shape, raw, addr)
+        if row.simulate is jmp and not fixed:
+            operand = _table_of(shape, raw)
         return Insn(addr=addr, raw=raw, name=row.name, reject=reject, simulate=simulate, displace=displace,
                     links=row.simulate is call, sends=AS_JMP if row.simulate is call and target is None else "",
                     falls_through=row.simulate not in (jmp, ret), target=target, indirect=row.indirect and not fixed,
-                    operand=self._relative(shape, raw, addr), data=width if shape.relative else 0)
+                    operand=operand,
+                    data=width if shape.relative else 0)
 
     def _doubt(self, shape: EncodingShape) -> str:
         """Return why a near branch cannot be simulated faithfully; "": it can.
