@@ -429,7 +429,9 @@ class _Writer:
         self._parameters(prototype)
 
     def _parameters(self, prototype: BtfType) -> None:
-        """Append an entry for each parameter of a prototype, and the 0 that ends them."""
+        """Append an entry for each parameter of a prototype, and the 0 that ends them. The `...` of
+        a variadic function is left out.
+        """
         for name, number in prototype.items:
             # the last one of a function with `...` is void
             if number and not self._named_entry(_PARAMETER_SHAPE, name, number):
@@ -489,8 +491,8 @@ class _Writer:
         self._out.append(0)
 
     def _array(self, each: BtfType) -> None:
-        """Append an array's entry, with one for each dimension: in BTF it is an array of arrays.
-
+        """Append an array's entry, with one for each dimension: in BTF it is an array of arrays. A
+        dimension of 0 elements is written without a count.
         Raises:
             ValueError: the type of its elements does not exist.
         """

@@ -487,6 +487,9 @@ class _Machine:
 
         Raises:
             UnknownValue: there is no such operation or type.
+            GuestFault: guest memory cannot be read.
+            IndexError, ValueError and others, which callers turn into UnknownValue: the expression
+                is damaged.
         """
         stack, around = self._stack, self._around
         if name == "regval_type":
@@ -566,7 +569,8 @@ class _Machine:
             left's type.
 
         Raises:
-            UnknownValue: the entries have different types.
+            UnknownValue: the entries have different types, or a floating-point number is shifted.
+            ZeroDivisionError, KeyError: there is no such quotient, or operation for the type.
         """
         if not isinstance(left, Typed) and not isinstance(right, Typed):
             return self._generic(name, left, right) & self._mask

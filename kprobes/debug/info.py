@@ -469,7 +469,8 @@ class DebugInfo:
             regs: the registers at the entry.
 
         Returns:
-            A number or a View; None: the compiler has not kept it, or memory cannot be read.
+            A number or a View; None: the compiler has not kept it, memory cannot be read, or its
+            type or debug information is not understood.
         """
         try:
             return self._arrived_at(variable, arrival, regs)
@@ -693,6 +694,7 @@ class DebugInfo:
         Raises:
             GuestFault: its memory is not mapped.
             UnknownValue: it is of a type that no register holds.
+            Unsupported: the format of the type's numbers is not known.
         """
         first = parts[0]
         if first.kind == "stack" and len(parts) == 1:
@@ -766,6 +768,7 @@ class DebugInfo:
         Raises:
             UnknownValue: there are more bytes than the type has, or fewer; or a number for a
                 structure or array.
+            Unsupported: the format of the type's numbers is not known.
         """
         if not isinstance(value, list | bytes):
             return self.typed(type, int(value))
@@ -855,7 +858,8 @@ class DebugInfo:
 
     def names(self, address: int) -> list[str]:
         """Return the names of the variables in scope at a guest address; [] where no function is
-        known.
+        known. Variables of functions inlined there are among them, those of functions in which a
+        nested function stands are not.
         """
         found = self.function(address)
         if found is None:
@@ -1128,10 +1132,11 @@ class DebugInfo:
         return ("", 0) if found is None else (self._path_of(found[1]), first_line(found[1]))
 
     def source_lines(self, path: str) -> list[SourceLine]:
-        """Return the statements of a source file that have code: by line, then by address.
+        """Return the statements of a source file that have code: by line, then by address; [] where
+        no file has this name.
 
         Args:
-            path: the source file's name, or the end of its path.
+            path: the source file's name, or the end of its path; the results have it as it is here.
         """
         found: set[tuple[int, int]] = set()
         for file, units in self._units():
@@ -1143,7 +1148,8 @@ class DebugInfo:
         return [SourceLine(path, line, address) for line, address in sorted(found)]
 
     def source_folders(self, path: str) -> list[str]:
-        """Return the working directories of the compiler runs that compiled a source file.
+        """Return the working directories of the compiler runs that compiled a source file: each
+        once, in the order of the compilations, "" where one does not tell its own.
 
         Args:
             path: the source file's name, or the end of its path.
@@ -1155,7 +1161,9 @@ class DebugInfo:
         return [*found]
 
     def labels(self, address: int) -> dict[str, int]:
-        """Return the labels of the function at an address: name -> guest address."""
+        """Return the labels of the function at an address: name -> guest address; {} where no
+        function is known.
+        """
         found = self.function(address)
         if found is None:
             return {}

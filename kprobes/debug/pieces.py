@@ -19,8 +19,8 @@ ADDRESS_FORMS: Final = {
 
 
 def spans(die: Any, unit: Any) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of each range of an entry's code, as link addresses.
-
+    """Yield (start, end) of each range of an entry's code, as link addresses; nothing for an entry
+    without addresses.
     Args:
         die: the entry.
         unit: its compilation unit.

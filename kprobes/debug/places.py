@@ -111,6 +111,9 @@ def _called_at(function: Function, die: Any) -> tuple[str, int]:
     Args:
         function: has the inlined code.
         die: entry of the inlined call.
+
+    Raises:
+        errors in DAMAGE: the unit's table of files is damaged.
     """
     line, file = (die.attributes.get(f"DW_AT_call_{what}") for what in ("line", "file"))
     if line is None or file is None:

@@ -353,7 +353,12 @@ class FrameVariables:
         return BaseType(type.size, type.signed, type.kind == "float")
 
     def _cfa(self) -> int:
-        """Return the canonical frame address. Raises UnknownValue: no unwind information."""
+        """Return the canonical frame address.
+
+        Raises:
+            UnknownValue: there is no unwind information, or a register that it needs is not kept.
+            GuestFault: guest memory cannot be read.
+        """
         row = self._row()
         if row is None:
             raise UnknownValue

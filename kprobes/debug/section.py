@@ -104,7 +104,9 @@ class SectionWindow:
         return self._at
 
     def read(self, count: int | None = None) -> bytes:
-        """Return the next `count` bytes, or as many as there are; the rest for None."""
+        """Return the next `count` bytes, or as many as there are, and move on behind them; the rest
+        for None or a negative number.
+        """
         behind = self._size if count is None or count < 0 else min(self._at + count, self._size)
         first = min(self._at, self._size)
         self._at = max(behind, self._at)

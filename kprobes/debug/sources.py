@@ -44,7 +44,7 @@ def line_places(units: Units, wanted: str, number: int) -> list[SourcePlace]:
 
 def line_statements(units: Units, wanted: str, number: int) -> list[SourcePlace]:
     """Return the address of each statement of a line that the line table has, in any function.
-
+    Those in no function are left out where some are in one.
     Args:
         units: of one file.
         wanted: the source file, or the end of its path.
@@ -77,7 +77,8 @@ def lines_near(units: Units, wanted: str, number: int) -> list[int] | None:
         number: of the line.
 
     Returns:
-        At most two; None: there is no such source file.
+        At most two, the one before first; [] where only the line itself has code; None: no code is
+        of such a source file.
     """
     numbers = {line.line for _, found in units.lines_of(wanted) for line in found}
     if not numbers:

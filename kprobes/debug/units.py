@@ -224,8 +224,8 @@ class Units:
             return []
 
     def has_code(self, address: int) -> bool:
-        """Whether a link address is in code of the file.
-
+        """Whether a link address is in code of the file; True where the file does not say where
+        its code is.
         Linkers leave the entries of functions that they throw away, and the rows of their lines: at
         0, or behind the last address.
 
@@ -431,8 +431,8 @@ class Units:
         return self._nested[n]
 
     def _code(self, n: int) -> tuple[list[tuple[int, int, int]], list[int]]:
-        """Return the ranges of code of a unit's functions, by address.
-
+        """Return the ranges of code of a unit's functions, by address. Empty ranges, and those that
+        do not begin in code of the file (has_code()), are left out.
         Args:
             n: index of the unit in `headers`.
 
@@ -798,8 +798,8 @@ class Units:
         return found
 
     def lines_of(self, path: str, number: int = 0) -> Iterator[tuple[int, list[SourceCode]]]:
-        """Yield the code of a source file's lines, from all units that have some.
-
+        """Yield the code of a source file's lines, from all units that have some. Code of no line
+        (0), and of functions that the linker has thrown away, is left out.
         Args:
             path: of the source file, or the end of its path.
             number: of the line that is wanted; 0: all are.
@@ -839,8 +839,8 @@ class Units:
                 yield n, found
 
     def units_naming(self, name: bytes) -> Iterator[int]:
-        """Yield the indices in `headers` of the units whose line tables have a source file.
-
+        """Yield the indices in `headers` of the units whose line tables name a source file, or may:
+        a name is in a form that is not read. Damaged units are left out.
         Args:
             name: the file's, without its folder.
         """
@@ -1068,6 +1068,9 @@ def callee(site: Any) -> Any:
 
     Args:
         site: the call's entry.
+
+    Raises:
+        errors in DAMAGE: the call's entry refers to nothing.
     """
     link = next(
         (
@@ -1082,8 +1085,7 @@ def callee(site: Any) -> Any:
 
 def location(die: Any, function: Function, pc: int, attribute: str = "DW_AT_location") -> Any:
     """Return the operations that say where a variable, or what else an attribute tells, is at an
-    address.
-
+    address. Of several entries of a list that hold there the last one counts.
     Args:
         die: the entry that has the attribute.
         function: the function that the entry is in.

@@ -562,8 +562,8 @@ class UnwindFrame:
         return self._regs[name] if value == -1 else value
 
     def get(self, number: int) -> int:
-        """Return the value of a register. Raises UnknownValue: it is not kept.
-
+        """Return the value of a register. Raises UnknownValue: it is not kept, or no register has
+        this number.
         Args:
             number: the register's DWARF number.
         """

@@ -276,7 +276,7 @@ class View:
 
         Raises:
             IndexError: an array has no such element.
-            BadArgument: the type has no elements.
+            BadArgument: the type has no elements, or the index is no integer.
         """
         look("index", key)
         target, count = self._type.target, self._type.count

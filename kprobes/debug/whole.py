@@ -218,6 +218,9 @@ class _LimitedReader:
 
         Returns:
             A tuple; None: `count` cannot be right, or the elements' size is not known.
+
+        Raises:
+            KprobeError: an element cannot be read; _tried() turns it into None.
         """
         if not 0 <= count <= 1 << 40 or not element.size:
             return None
