@@ -16,9 +16,10 @@ def zeroed(size: int, filled: bool = False) -> mmap.mmap:
 
     Args:
         size: number of bytes.
-        filled: True: the memory will be filled from the start towards the end. What lies behind the
-            first SMALL bytes then comes in huge pages, where the system has them: a small page
-            takes 2 us when it is first touched, 40 ns for each record of 64 bytes; a huge one 3.
+        filled: True: the memory will be filled from the start towards the end. Of more than twice
+            SMALL, what lies behind the first SMALL bytes then comes in huge pages, where the system
+            has them: a small page takes 2 us when it is first touched, 40 ns for each record of 64
+            bytes; a huge one 3.
     """
     if sys.platform == "win32":
         return mmap.mmap(-1, size)

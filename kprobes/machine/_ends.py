@@ -16,9 +16,10 @@ from ._base import Sink
 def ending_at(sink: Sink | None, arch: Arch, end: int | None) -> Iterator[None]:
     """Keep the address where a run ends free of jumps that cover it, inside a with block.
 
-    A jump covers several instructions, so a run could pass its end inside one. Where the jump of a
+    A jump covers several instructions, so a run could pass its end inside one. Where a jump for a
     probe just before the end would cover the end, the core takes out all jumps that cover several
-    instructions, and makes no new ones, while the block lasts. Elsewhere the core is told nothing.
+    instructions, and makes no new ones, while the block lasts (Sink.exact). Elsewhere the core is
+    told nothing.
 
     Args:
         sink: the core; None: there are no probes.
@@ -36,7 +37,9 @@ def ending_at(sink: Sink | None, arch: Arch, end: int | None) -> Iterator[None]:
 
 
 def _covered(sink: Sink, arch: Arch, addr: int) -> bool:
-    """Return True if the jump of a probe just before an address would cover that address."""
+    """Return True if a probe's patch, a jump or a breakpoint, begins so shortly before an address
+    that the architecture's longest jump there would cover that address.
+    """
     jumps = () if arch.jump is None else (arch.jump, *arch.jump.modes.values())
     patches, size = sink.patches(), max((jump.size for jump in jumps), default=0)
     return any(addr - n in patches for n in range(1, size))

@@ -97,7 +97,8 @@ def decode(code: bytes, addr: int) -> Insn:
     """Decode an instruction of PAPER.
 
     Args:
-        code: bytes from `addr` on; more than the instruction's may be there.
+        code: bytes from `addr` on; more than the instruction's may be there. Those behind a `djmp`
+            are its delay slot, and become the `body`.
         addr: address of the instruction.
 
     Returns:

@@ -142,7 +142,10 @@ class Passing:
     def finish(self) -> None:
         """Copy buffers that can be written back from the guest, and free the copies there.
 
-        Called after the call.
+        Called after the call. A second call does nothing.
+
+        Raises:
+            GuestFault: a copy is not mapped any more.
         """
         for addr, source, size in self._copies:
             if source is not None:
@@ -219,7 +222,8 @@ def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray
     Args:
         arch: the guest's architecture.
         place: number of the argument, from 1 on, for the error.
-        value: the argument. None is 0; text becomes UTF-8.
+        value: the argument. None is 0; a negative integer becomes its two's complement, text
+            UTF-8.
 
     Raises:
         BadArgument: it is of a wrong kind, or does not fit into a register.

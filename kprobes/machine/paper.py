@@ -648,6 +648,9 @@ class PaperMachine:
         Returns:
             True where the service has sent the guest elsewhere; False: the instruction at `pc` is
             to be executed. It is False, too, for an instruction of a bundle that has no service.
+
+        Raises:
+            KeyError: there is no service, and the architecture has no bundles.
         """
         assert self.sink is not None
         service = self.sink.services.get(pc)

@@ -106,6 +106,9 @@ def address(name: str) -> int:
 
     Args:
         name: its name in C.
+
+    Raises:
+        ValueError: the library has none of that name.
     """
     return ctypes.addressof(ctypes.c_char.in_dll(_library(), name))
 
@@ -119,6 +122,9 @@ def function(name: str, result: Any, *arguments: Any) -> Any:
         name: its name in C.
         result: the ctypes type of its result.
         arguments: the ctypes types of its arguments.
+
+    Raises:
+        ValueError: the library has none of that name.
     """
     return _prototype(result, *arguments)(address(name))
 

@@ -60,7 +60,8 @@ def _breaks(regs: Regs, insn: Insn) -> bool:
 
 
 def _execute(regs: Regs, insn: Insn) -> None:
-    """Execute an instruction that does not branch, if its predicate holds.
+    """Execute an instruction that does not branch, if its predicate holds; one of ALWAYS in any
+    case.
 
     Args:
         regs: the CPU's registers.
