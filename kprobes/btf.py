@@ -160,6 +160,7 @@ class Btf:
 
         Raises:
             ValueError: types refer to each other in a ring.
+            IndexError: there is no type of such a number.
         """
         for _ in range(_DEEP):
             t = self.types[number]
@@ -177,6 +178,7 @@ class Btf:
 
         Raises:
             ValueError: types contain each other in a ring.
+            IndexError: there is no type of such a number.
         """
         t = self.plain(number)
         if depth > _DEEP:

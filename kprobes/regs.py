@@ -310,12 +310,16 @@ class Regs:
         return read()
 
     def set_arg(self, n: int, value: int) -> None:
-        """Replace the n-th integer argument (from 0) by `value`.
+        """Replace the n-th integer argument (from 0), a register or a word of the stack, by
+        `value`.
 
         It is right at a function's entry.
 
         Raises:
-            BadArgument: the value is no integer, or fits no register.
+            BadArgument: the value is no integer, or fits no register; or `n` is no integer,
+                negative, or far too large.
+            Unsupported: the architecture has no calling convention.
+            GuestFault: the argument lies on the stack, and the memory is not mapped.
         """
         look("value", value)
         look_at_width("value", index(value), self.arch.bits, "pass a wide one in two halves")
@@ -339,6 +343,7 @@ class Regs:
 
         Raises:
             Unsupported: nothing is known of calls on this architecture.
+            GuestFault: the address lies on the stack, and the memory is not mapped.
         """
         linkage = self.arch.linkage
         if linkage is None:
@@ -673,6 +678,7 @@ def override_function_with_return(regs: Regs) -> None:
 
     Raises:
         Unsupported: nothing is known of calls on this architecture.
+        GuestFault: the return address lies on the stack, and the memory is not mapped.
     """
     linkage = regs.arch.linkage
     if linkage is None:

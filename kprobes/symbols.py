@@ -113,6 +113,8 @@ class Symbols:
     def add_all(self, symbols: Iterable[Symbol]) -> None:
         """Add many symbols that are made already, such as those of a large library.
 
+        `changes` grows by 1 for each that is new.
+
         Args:
             symbols: the symbols; those that are in the table already are left out.
 
@@ -141,8 +143,8 @@ class Symbols:
         format: str | None = None,
         module: str = "",
     ) -> int:
-        """Add the functions and objects that a file names, and return how many were new.
-
+        """Add the functions and objects that a file names, and return how many were new. Debug
+        information or BTF that the file has is added with them.
         Args:
             path: of the file.
             bias: bytes that guest memory is above the file's addresses. Where it is 0, and a file
@@ -516,6 +518,7 @@ class Symbols:
 
         Raises:
             UnknownSymbol: it lies in none.
+            BadArgument: `addr` is no integer.
         """
         found = self.covering(addr)
         if found is None:

@@ -521,8 +521,8 @@ class Elf:
 
     @property
     def has_debug(self) -> bool:
-        """True where the file has call frame information, DWARF, BTF or probes of SystemTap's
-        form.
+        """True where the file has call frame information or other unwind tables (SFrame, ORC),
+        DWARF, BTF or probes of SystemTap's form.
         """
         names = (
             ".eh_frame",

@@ -43,6 +43,7 @@ _COLUMNS = {
 def _nm(lines: list[str]) -> Iterator[Symbol]:
     """Yield the symbols of nm's output: lines of an address, perhaps a size, a letter, the name,
     and perhaps [module]. Lines with letters of other things than functions and data are left out.
+    An absolute symbol without a size gets one of 1 byte.
     """
     for line in lines:
         found = _NM.match(line)
@@ -84,7 +85,8 @@ def _linker(lines: list[str]) -> Iterator[Symbol]:
 
 def _ida(lines: list[str]) -> Iterator[Symbol]:
     """Yield the symbols of IDA's map file: segments with their starts, then names as
-    segment:offset.
+    segment:offset. A symbol is a function if its segment's class is CODE; else it is an object.
+    Names in a segment that was not listed before are left out.
     """
     segments: dict[str, tuple[int, bool]] = {}
     for line in lines:

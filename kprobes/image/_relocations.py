@@ -31,6 +31,9 @@ def apply(rows: list[RelocationRow], x: RelocationSite) -> None:
     Args:
         rows: the rows of its type, one or more.
         x: where it is applied; its addend and target change where there is more than one row.
+
+    Raises:
+        ImageError: the value does not fit where it is written, or cannot be computed.
     """
     for row in rows[:-1]:
         x.a = row.compute(x)
