@@ -47,8 +47,8 @@ def move(d: int, value: int, c: int = ALWAYS) -> bytes:
 
 
 def move_wide(d: int, value: int) -> bytes:
-    """Return T32's MOVW and MOVT, which put `value` (32 bits) into register `d`, which is
-    not SP.
+    """Return T32's MOVW, and MOVT unless the upper half is 0, which put `value` (32 bits) into
+    register `d`, which is not SP.
     """
     assert d != SP
     return b"".join(t32(opcode | half >> 1 & 0x400 | half >> 12, half << 4 & 0x7000 | d << 8 | half & 0xFF)
@@ -65,7 +65,8 @@ def _halves(low: int, high: int, value: int) -> Iterator[tuple[int, int]]:
 
 
 def add(d: int, value: int, c: int = ALWAYS) -> bytes:
-    """Return A32's ADDs of a value to a register: one for each eight bits, at an even place.
+    """Return A32's ADDs of a value to a register: one for each eight bits, at an even place; b""
+    for 0.
 
     Args:
         d: number of the register.
@@ -88,7 +89,7 @@ def add(d: int, value: int, c: int = ALWAYS) -> bytes:
 
 
 def add_wide(d: int, value: int) -> bytes:
-    """Return T32's ADD.Ws of a value to a register: one for each eight bits.
+    """Return T32's ADD.Ws of a value to a register: one for each eight bits; b"" for 0.
 
     Args:
         d: number of the register.

@@ -272,7 +272,7 @@ class Nvic:
 
     def leave(self, value: int) -> int | None:
         """Return from an exception: pop its frame into the registers; the exception is no longer
-        active (B1.5.8 ExceptionReturn, PopStack).
+        active, and FAULTMASK is cleared unless it was NMI (B1.5.8 ExceptionReturn, PopStack).
 
         Args:
             value: EXC_RETURN, which the guest has branched to.

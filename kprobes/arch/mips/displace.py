@@ -66,8 +66,8 @@ class MipsElsewhere:
         self.longest = (8 if bits == 32 else 24) + 16 + jump.size
 
     def unconditional(self, insn: Insn, to: int, **_: int) -> bytes:
-        """Return code of J, BAL, BC and their kin: set the link, do the delay slot, jump to the
-        target.
+        """Return code of J, BAL, BC and their kin: set the link if there is one, do the delay slot,
+        jump to the target.
         """
         code = self.linking(insn, to)
         assert insn.target is not None

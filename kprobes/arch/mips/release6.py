@@ -184,7 +184,9 @@ def ldpc(regs: Regs, insn: Insn, s: int, i: int) -> int:
 
 
 def word_at(size: int, insn: Insn, i: int, **_: int) -> Insn:
-    """Return a pc-relative load with its operand: `i` words of `size` bytes from pc."""
+    """Return a pc-relative load with its operand: `i` words of `size` bytes from pc, which is
+    rounded down to a multiple of `size`.
+    """
     return evolve(
         insn, operand=(insn.addr & -size) + size * signed(i, 19 if size == 4 else 18), data=size
     )

@@ -98,7 +98,9 @@ def bv(regs: Regs, insn: Insn, b: int, x: int = 0) -> int:
 
 
 def bve_l(regs: Regs, insn: Insn, b: int) -> int:
-    """Simulate BVE,L: put the return address into r2; return the address in register `b`."""
+    """Simulate BVE,L: put the return address into r2; return the old value of register `b`, its low
+    two bits cleared.
+    """
     target = r(regs, b) & ~3
     _link(regs, insn, RP)
     return target

@@ -99,8 +99,10 @@ def cb_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, **_: 
 
 
 def computed(insn: Insn, s: int, d: int = 0, **_: int) -> Insn:
-    """Return a jump through register `s` with its facts: a call or a return where a link register
-    is used.
+    """Return a jump through register `s` with its facts.
+
+    It is a call, behind which the guest goes on, where it links (`d` is not 0); a computed jump
+    (`indirect`) where neither `s` nor `d` is a link register; else a return.
     """
     return evolve(
         insn, indirect=s not in LINKS and d not in LINKS, links=d != 0, falls_through=d != 0

@@ -43,7 +43,8 @@ def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
         before: instructions that always precede it, the nearest last.
 
     Returns:
-        None: the jump is another.
+        None: the jump is another, the register gets its value in another way, or instructions
+        between are not known here.
     """
     raw = jump.raw
     if raw[0] != 0x07 or raw[1] >> 4 != 15:

@@ -21,7 +21,8 @@ def masked(cpu: ExceptionCpu, line: int) -> bool:
 
 
 def enter(cpu: ExceptionCpu, line: int) -> int:
-    """Take an interrupt as the CPU does: push flags, code segment and pc, and change the flags.
+    """Take an interrupt as the CPU does: push flags, code segment and pc, load the gate's code
+    segment, and change the flags.
 
     Args:
         cpu: the CPU between two instructions; its stack and registers are changed.
