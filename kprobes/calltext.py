@@ -168,7 +168,8 @@ def parse_call(text: str, inputs: bool = False) -> Call:
 
     Args:
         text: the call.
-        inputs: True where the arguments may be `@input` and `len`.
+        inputs: True where the arguments may be `@input` and `len`. False: `@input` is an error, and
+            `len` a symbol's name.
 
     Raises:
         EventError: of kind BAD_CALL, with the column of what is wrong.
@@ -217,7 +218,9 @@ def parse_call(text: str, inputs: bool = False) -> Call:
 
 
 def _integer(text: str) -> int | None:
-    """Return the integer that a text is, as C or Python writes it; None: it is none."""
+    """Return the integer that a text is, as C or Python writes it; None: it is none, or the text
+    has more than 80 characters.
+    """
     if len(text) > 80 or not re.fullmatch(
         r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)", text, re.ASCII
     ):

@@ -354,6 +354,10 @@ class TraceEvent:
 
         Args:
             places: which of the event's places.
+
+        Raises:
+            MachineBusy: another thread runs the machine; the place that it is raised at, and those
+                behind, stay.
         """
         for place in places:
             self._drop(place)

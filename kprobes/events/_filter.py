@@ -265,7 +265,7 @@ class _FilterParser:
         return self.joined("||", depth)
 
     def joined(self, op: str, depth: int) -> Node:
-        """Parse parts joined by an operator.
+        """Parse parts joined by an operator; a single part is returned itself.
 
         Args:
             op: `||` or `&&`; parts of `||` are parts joined by `&&`.

@@ -158,10 +158,12 @@ def _in_source(words: list[str], machine: Machine) -> ExpandedPattern | None:
         machine: the guest.
 
     Returns:
-        The definitions; None: words[1] is no place in the source.
+        The definitions; None: words[1] is no place in the source, or a symbol's name, or no file of
+        the guest is known.
 
     Raises:
-        EventError: words[1] is a place in the source, and no code is there.
+        EventError: words[1] is a place in the source, and no code is there; or the event is one of
+            returns, and all code there is inlined.
     """
     body = words[1].removesuffix("%return")
     if not machine.symbols.files or body in machine.symbols:

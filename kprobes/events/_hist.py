@@ -342,7 +342,7 @@ class Histogram:
 
     @property
     def text(self) -> str:
-        """The trigger as ftrace prints it."""
+        """The trigger as ftrace prints it: its parameters, its filter, and whether it is paused."""
         values = [*(["hitcount"] if self._shows_count else []), *map(str, self.values)]
         clock = (
             f":clock={CLOCK}"

@@ -418,7 +418,8 @@ class KnownNames:
                 information.
 
         Returns:
-            (fetch, type). The type is None where a suffix is given.
+            (fetch, type). The type is None where a suffix is given, unless "string" or "ustring" is
+            asked of what is a text, or points at one.
 
         Raises:
             EventError: there is no such member, or it cannot be shown.
@@ -776,8 +777,9 @@ class KnownNames:
         return self._type(f"{kind}[{type.count}]", at)
 
     def _word(self, type: CType) -> str | None:
-        """Return the name of the event type that shows a number or pointer, such as u32; None: none
-        does.
+        """Return the name of the event type that shows a number or pointer, such as u32.
+
+        None: none does, as of numbers in another byte order than the guest's.
         """
         bits = 8 * type.size
         if type.kind == "pointer":

@@ -258,7 +258,7 @@ class Parser:
         """Parse a watchpoint's definition: `[r|w|rw]@ADDRESS[:LENGTH]`.
 
         Without an access it is "rw", without a length 4 bytes. Without arguments it has the value
-        before and after.
+        before and after, which are added to `words`.
 
         Args:
             group: the event's.

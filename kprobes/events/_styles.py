@@ -137,14 +137,14 @@ def converter(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
 
 
 def _unsigned(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
-    """Cut a type's bits out."""
+    """Return a function that cuts a type's bits out of a word, as an unsigned number."""
     mask = (1 << type.bits) - 1
     shift = type.shift
     return lambda word: word >> shift & mask
 
 
 def _signed(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
-    """Cut a type's bits out, the highest of which is the sign."""
+    """Return a function that cuts a type's bits out of a word; the highest of them is the sign."""
     mask = (1 << type.bits) - 1
     shift = type.shift
     sign = 1 << type.bits - 1
@@ -152,13 +152,13 @@ def _signed(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
 
 
 def _character(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
-    """Make a character of its number."""
+    """Return a function from a word to the character whose number its lowest bits are."""
     mask = (1 << type.bits) - 1
     return lambda word: chr(word & mask)
 
 
 def _float(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
-    """Take a type's bits for a floating-point number of IEEE 754."""
+    """Return a function that takes a word's lowest bits for a floating-point number of IEEE 754."""
     mask = (1 << type.bits) - 1
     size = type.size
     unpack = struct.Struct("<f" if type.bits == 32 else "<d").unpack
@@ -166,7 +166,7 @@ def _float(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
 
 
 def _symbol(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
-    """Name an address."""
+    """Return a function from an address to its symbol's name and offset."""
     return symbols.describe
 
 

@@ -37,7 +37,11 @@ _FLOATS: Final = {32: "float", 64: "double"}
 
 
 def task_column(task: Any) -> str:
-    """Return a task as ftrace writes it, `comm-pid`: 16 characters of a name, and a number."""
+    """Return a task as ftrace writes it, `comm-pid`: 16 characters of a name, and a number.
+
+    An integer is the number of a task called "guest"; any other task's text is its name, with
+    blanks as `_`, and its number is 0.
+    """
     name, number = (
         ("guest", task)
         if isinstance(task, int)

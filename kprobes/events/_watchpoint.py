@@ -187,8 +187,8 @@ class Watchpoint:
         return f"<Watchpoint {where}: {self.nhit} hits, {self.nmissed} missed>"
 
     def _hit(self, regs: Regs, address: int, size: int, data: bytes | None) -> None:
-        """Count an access, note its bytes, and call the handler. The engine calls it before the
-        access.
+        """Count an access, note it in the watchpoint's attributes (`access`, `before`, `value`,
+        `accessed`, `accessed_size`), and call the handler. The engine calls it before the access.
 
         While the handler runs, a further access is only counted, as missed. Where the memory is not
         mapped any more, nothing is counted or called. What the handler raises passes through.

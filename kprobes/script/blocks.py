@@ -552,7 +552,10 @@ class BlockWriter(ABC):
         return area
 
     def _while(self, statement: tree.While) -> None:
-        """Write a while loop: its condition is computed before each round."""
+        """Write a while loop: its condition is computed before each round.
+
+        After too many rounds, the code warns Python and leaves the loop.
+        """
         asm = self.asm
         top = asm.label()
         out = asm.label()
@@ -630,7 +633,10 @@ class BlockWriter(ABC):
 
     def _for_range(self, statement: tree.ForRange) -> None:
         """Write a loop over the numbers from `first` to below `last`, both computed once before the
-        loop.
+        loop, and compared as signed numbers.
+
+        What the body assigns to the loop's variable does not change the count. After too many
+        rounds, the code warns Python and leaves the loop.
         """
         asm = self.asm
         bounds = self.storage.variable(16)
@@ -663,9 +669,10 @@ class BlockWriter(ABC):
         asm.place(out)
 
     def _for_map(self, statement: tree.ForMap) -> None:
-        """Write a loop over a map's entries; its variable is a tuple (key, value).
+        """Write a loop over a map's entries; its variable is a tuple (key, value), a copy.
 
-        An entry that is deleted meanwhile is passed over. An aggregate's value is one number.
+        An entry that is deleted meanwhile is passed over. An aggregate's value is one number. After
+        too many rounds, the code warns Python and leaves the loop.
         """
         asm = self.asm
         facts = self.typing.maps[statement.map.name]
@@ -957,7 +964,8 @@ class BlockWriter(ABC):
     def _count(self, node: tree.Unary) -> None:
         """Write `++` or `--` of a variable or map; r0 is the value before or after it.
 
-        A pointer moves by the size of its target. r0 is 0 where a map is full.
+        A pointer moves by the size of its target. A map's entry that is not there counts from 0;
+        where the map has no room for it, Python gets a warning, and r0 is 0.
         """
         asm, operand = self.asm, node.operand
         step = -1 if "-" in node.operator else 1
@@ -1206,7 +1214,10 @@ class BlockWriter(ABC):
 
     @staticmethod
     def _integer(kind: ValueType) -> IntegerType:
-        """Return the integer type as which a number of another type is compared."""
+        """Return the integer type as which a number is compared: one of its width and sign.
+
+        An aggregate counts as 64 bits, with a sign unless its type is unsigned.
+        """
         if isinstance(kind, types.AggregateType):
             return IntegerType(64, getattr(kind, "signed", True))
         bits, signed = layout.width(kind)
@@ -1217,9 +1228,9 @@ class BlockWriter(ABC):
     def read_number(self, kind: ValueType, bit: int = 0, bits: int | None = None) -> None:
         """Write code that replaces r0, an address in guest memory, by the number at that address.
 
-        The number is 0 where no memory is mapped there; with option -k, Python is then told to
-        warn. Bytes are swapped where the guest's order is not the host's. A bit field is unsigned,
-        whatever its type.
+        The address is cut to the guest's width. The number is 0 where no memory is mapped there;
+        with option -k, Python is then told to warn. Bytes are swapped where the guest's order is
+        not the host's. A bit field is unsigned, whatever its type.
 
         Args:
             kind: the number's type.

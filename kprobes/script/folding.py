@@ -145,7 +145,8 @@ class _Folder:
     def _parameter(self, value: tree.Parameter) -> Expression:
         """Return the literal of a positional parameter: a number, or else a string.
 
-        A parameter that was not given is 0, with a warning. `$#` is their number.
+        A parameter that was not given is 0, with a warning in `found`. `$#` is their number. The
+        parameter is noted as used in `parameters`.
         """
         if value.number == 0:
             count = len(self.parameters.positional)

@@ -83,7 +83,8 @@ class GuestWorld:
     def enumerator(self, name: str) -> tuple[int, types.EnumType] | None:
         """Return (number, type) of an enumerator; None: no enumeration that has a name has it.
 
-        The first call looks through all enumerations.
+        The first call looks through all enumerations, and keeps what it finds; of enumerators with
+        the same name the first counts.
         """
         if self._enumerators is None:
             self._enumerators = {}

@@ -141,7 +141,7 @@ class _Parser(ExpressionParser):
             self.at = named.end()
 
     def _import(self) -> tree.ImportDirective:
-        """Read an import."""
+        """Read `import "PATH";`, and return it; nothing is imported."""
         self.skip()
         start = self.at
         self.expect("import")

@@ -79,7 +79,10 @@ class Conversion:
         return low - (1 << bits) if signed and low >> (bits - 1) else low
 
     def _integer(self, value: int) -> str:
-        """Return an integer as the conversion shows it."""
+        """Return an integer as the conversion shows it, cut to the bits of the length modifier.
+
+        Only `%d` and `%i` have a sign; only hexadecimal and octal numbers other than 0 a prefix.
+        """
         if self.letter in "di":
             return f"{self._cut(value, True):{'+' if self.plus else ''}d}"
         shown = self._cut(value, False)
@@ -93,7 +96,8 @@ class Conversion:
     def apply(self, type: ValueType, value: Any) -> str:
         """Return `value` as the conversion shows it.
 
-        What it cannot show is said in the text: `!{invalid integer conversion: hi}`.
+        What it cannot show is said in the text: `!{invalid integer conversion: hi}`. Of a text in
+        several pieces, such as a tuple, only the first piece is padded to the width.
 
         Args:
             type: the value's type.

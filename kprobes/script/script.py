@@ -379,7 +379,8 @@ class Script:
     def attach(self) -> None:
         """Attach the probes. No effect the second time.
 
-        The present time is written to memory, for `elapsed`; semaphores of USDT markers are raised.
+        `attachments` gets the attachments and watchpoints. The present time is written to memory,
+        for `elapsed`; semaphores of USDT markers are raised.
 
         Raises:
             KprobeError: a probe cannot be attached, which `attaching` says; then nothing is.

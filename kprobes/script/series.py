@@ -127,6 +127,9 @@ def _column(steps: int, distance: int, length: int) -> int:
 def series_text(type: TimeSeriesType, shown: Points) -> str:
     """Return a chart with a line for each interval; `<no data>` where there are no numbers.
 
+    A line has the time of day when its interval begins, a mark where its number lies between the
+    lowest and the highest, and the number; `-` where it has none.
+
     Args:
         type: the series' type.
         shown: the intervals, each with its number or None.

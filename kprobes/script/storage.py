@@ -97,7 +97,8 @@ class Storage:
     _known: dict[bytes, int] = field(factory=dict)
 
     def take(self, facts: MapFacts) -> None:
-        """Reserve room for a script's map: a number for one with keys, an area for one without.
+        """Reserve room for a script's map: a number in `keyed` for one with keys, an area in
+        `scalars` for one without.
 
         Args:
             facts: the map, whose types are known by now.

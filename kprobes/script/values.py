@@ -168,7 +168,7 @@ class Decoder:
         return text + self.settings.str_trunc_trailer.encode() if cut and text else text
 
     def _member(self, one: types.RecordField, raw: bytes) -> Any:
-        """Return the value of a structure's member.
+        """Return the value of a structure's member; a bit field is unsigned, whatever its type.
 
         Args:
             one: the member.

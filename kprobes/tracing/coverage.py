@@ -167,7 +167,10 @@ class Coverage:
         return self._wants if self._modules or self._functions else None
 
     def _wants(self, address: int) -> bool:
-        """Return True where the block at an address is to be counted."""
+        """Return True where the block at an address is to be counted: it is in a module that a glob
+        of modules names, and in a function that one of functions names; where there are no such
+        globs, in any.
+        """
         if self._modules and not any(
             start <= address < end and fnmatchcase(name, glob)
             for name, (start, end) in self._machine.modules.items()
@@ -256,8 +259,8 @@ class Coverage:
             sources: of html: the folder where relative paths of source files begin.
 
         Raises:
-            BadArgument: there is no such format.
-            Unsupported: no loaded file has lines.
+            BadArgument: there is no such format, or the name tells none.
+            Unsupported: no loaded file has lines, which lcov and html need.
             OSError: the file cannot be written.
         """
         data = self.contents(format_of(path, format), sources)
@@ -273,7 +276,7 @@ class Coverage:
 
         Raises:
             BadArgument: there is no such format.
-            Unsupported: no loaded file has lines.
+            Unsupported: no loaded file has lines, which lcov and html need.
         """
         if format not in FORMATS.values():
             raise BadArgument(f"format is {shown(format)}", hint=PASS)

@@ -256,7 +256,8 @@ class _LineRow:
 def _telling(rows: Sequence[_LineRow]) -> Sequence[_LineRow]:
     """Return the rows of a line that say which functions and inlined copies have code of it.
 
-    These are statements with code of their own. Others may be among the code of another copy.
+    These are statements with code of their own; others may be among the code of another copy. Where
+    there are none, they are the rows with code of their own, or else all rows.
 
     Args:
         rows: all rows of the line; at least one is returned.
@@ -276,6 +277,9 @@ def _copy(row: _LineRow, scopes: Mapping[int, AddressScope | None]) -> tuple[int
     Args:
         row: the row.
         scopes: link address -> what it is in.
+
+    Returns:
+        (its link address, number of the inlined copy); (0, 0): it is not known.
     """
     scope = scopes.get(row.start)
     return (0, 0) if scope is None else (scope.start, scope.block)

@@ -78,7 +78,10 @@ def _boxes(root: FlameFrame) -> Iterator[tuple[FlameFrame, int, float, float]]:
 
 
 def _box(frame: FlameFrame, y: int, x: float, width: float, total: int, unit: str) -> str:
-    """Return the SVG of one frame.
+    """Return the SVG of one frame, with its name, weight and share of the total as a tip.
+
+    The name that stands in the box is cut to its width, and left out where fewer than three letters
+    fit.
 
     Args:
         frame: the function and its weight.

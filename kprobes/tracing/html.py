@@ -452,7 +452,8 @@ class _Calls:
         return [readable(name) for name in self.functions.texts()]
 
     def timeline(self) -> tuple[bool, Any]:
-        """Return whether there is a timeline, and its data for scripts/timeline.js.
+        """Return whether there is a timeline, and its data for scripts/timeline.js: columns with a
+        value for each call or hit, sorted by task, depth and start.
 
         Returns:
             (True: there is a call or a hit in it; the data).

@@ -54,7 +54,7 @@ class EventInfo:
 
     @classmethod
     def of(cls, event: Event) -> EventInfo:
-        """Return what there is to keep of an event."""
+        """Return the facts that a trace keeps of an event."""
         fields = tuple(Field(name=arg.name, type=arg.type) for arg in event.args)
         return cls(
             name=event.name,

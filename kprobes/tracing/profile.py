@@ -71,7 +71,8 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
 
 
 def write_folded(stacks: Folded, file: IO[str], format: str, unit: str) -> None:
-    """Write stacks of functions.
+    """Write stacks of functions, their names without control characters; in "folded", a `;` in a
+    name becomes a colon.
 
     Args:
         stacks: names of functions, outermost first -> weight.

@@ -22,8 +22,7 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
     files write them.
 
     A call is a span, another hit is a span without length. Times of the host's clock count from
-    1970, others are by the trace's clock; without
-    one a record's time is 1,000 times its number.
+    1970, others are by the trace's clock; without one a record's time is 1,000 times its number.
 
     Args:
         trace: the records.

@@ -176,7 +176,9 @@ class Spans:
 
 
 def task_name(task: Any) -> str:
-    """Return a task's name as text; a text that is never empty, as readers refuse that."""
+    """Return a task's name as text without control characters: `task 3` for an integer, "task" for
+    an empty name, as readers refuse that.
+    """
     return (
         f"task {task}" if isinstance(task, int) else task_text(task).translate(CONTROLS) or "task"
     )

@@ -316,7 +316,9 @@ class Trace:
         return f"<Trace of {len(self)} records, {self.lost} lost: {names}>"
 
     def _repr_html_(self) -> str:
-        """Return the first SHOWN records as a table of HTML, for notebooks."""
+        """Return the first SHOWN records as a table of HTML, for notebooks; a last row of dots
+        stands for those that are left out.
+        """
         from ..notebook import table
 
         rows: list[list[Any]] = []
