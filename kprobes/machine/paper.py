@@ -427,7 +427,9 @@ class PaperMachine:
             regs.reported, regs.target = outer
 
     def _return_to_exit(self, regs: Regs) -> None:
-        """Set the return address at a function's entry so that the function returns to EXIT."""
+        """Set the return address at a function's entry so that the function returns to EXIT; sp
+        moves down where the return address is pushed.
+        """
         assert self.arch.linkage is not None
         regs.sp -= self.arch.linkage.pushed
         self.arch.linkage.set(regs, EXIT)

@@ -306,7 +306,8 @@ class Bounds:
             """Count an instruction of the guest's own; stop the run in front of it if its bound has
             come.
 
-            The run is also stopped if a stop was asked for, or an interrupt can be taken.
+            The run is also stopped if a stop was asked for, or an interrupt can be taken. Nothing
+            is done where no run counts instructions, and for the core's own.
             """
             if not state.left:
                 return

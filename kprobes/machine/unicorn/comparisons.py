@@ -198,7 +198,8 @@ class InstructionComparisons:
                 self._count(address, one, other, found.bits)
 
     def _value(self, value: Value, bits: int) -> int | None:
-        """Return one side of a comparison; None: it is in memory that is not known here.
+        """Return one side of a comparison, cut to its width; None: it is in memory that the library
+        has not mapped.
 
         Args:
             value: where the side is; its registers are in `cells`.

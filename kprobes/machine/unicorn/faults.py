@@ -87,7 +87,8 @@ class FaultReports:
         """Report a fault at `pc` to the core.
 
         A trap that the CPU has taken itself is undone first (TriCore). Where no handler handles the
-        fault, the guest is left at the instruction's original address.
+        fault, the guest is left at the instruction's original address, which may be in a delay slot
+        (DelaySlots.pending becomes True).
 
         Args:
             pc: address of the instruction.
@@ -153,7 +154,8 @@ class FaultReports:
         """Move pc from a displaced instruction, which is not executed, back to its original
         address, and have the core give up the hit.
 
-        A branch whose delay slot that instruction is waits again, as without the probe.
+        A branch whose delay slot that instruction is waits again, as without the probe, and
+        DelaySlots.pending becomes True.
         """
         cpu, sink, regs = self._cpu, self._state.sink, self._cpu.regs
         assert sink is not None
@@ -476,14 +478,14 @@ class FaultReports:
         """Find out whether an ambiguous interrupt stands for a failed access, and for which one.
 
         The instruction is executed once more under the engine's virtual TLB, and its effects are
-        undone.
+        undone. Memory cannot be written meanwhile; a write that fails only for that does not count.
 
         Args:
             pc: address of the instruction.
 
         Returns:
-            ("read", "write" or "fetch", its address); None: the interrupt stands for something
-            else.
+            ("read", "write" or "fetch", its address) of the first one; None: the interrupt stands
+            for something else.
         """
         m, state = self._cpu, self._state
         saved, trap, services = m.engine.save(), state.trap, state.services

@@ -76,7 +76,7 @@ class HostCalls:
         """Return True if host code (native/calls.c) can set this CPU's registers for a guest call.
 
         Host code must know where the engine keeps the stack pointer, the arguments, the result and
-        the return address, unless that one is pushed. The stack must grow downwards.
+        the return address, unless calls push that as a word. The stack must grow downwards.
         """
         abi, linkage, table = cpu.arch.abi, cpu.arch.linkage, cpu.arch.regs
         if not cpu.view_address or abi is None or linkage is None:

@@ -92,7 +92,8 @@ class PausedCpu:
             code: the instructions.
 
         Returns:
-            What the general register holds behind them. That register and pc are put back.
+            What the general register holds behind them. That register and pc are put back, and an
+            interrupt that the instructions raise is forgotten.
 
         Raises:
             Unsupported: the guest may not use system registers in its present mode.
@@ -400,8 +401,8 @@ class InterruptDelivery:
                 self._state.note_stop("interrupt")
 
     def end_stretch(self, unused: int) -> int:
-        """End the stretch of a run that begin_stretch() has begun; time goes on by what was
-        executed.
+        """End the stretch of a run that begin_stretch() or no_stretch() has begun; time goes on by
+        what was executed, and RunState.due is None.
 
         Args:
             unused: instructions of the stretch's budget that were not executed.

@@ -144,8 +144,9 @@ class Loader:
     def _place(self, image: Image, base: int | None, main: bool) -> Placed:
         """Put an image into guest memory: map and fill its segments, bind imports, add its symbols.
 
-        The ranges that were mapped are noted in `modules`. The main image also gets a stack, and
-        the guest stands at its entry.
+        The ranges that were mapped are noted in `modules`, and in StackAndExit.thread_local whether
+        an image has thread-local storage. The main image also gets a stack, and the guest stands at
+        its entry.
 
         Args:
             image: the image.

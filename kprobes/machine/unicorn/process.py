@@ -190,8 +190,8 @@ class LinuxProcess:
     # --- starting
 
     def start(self, argv: Sequence[Text], env: Mapping[str, str], path: Text) -> None:
-        """Set up the stack and the threads' storage; pc is then at the main image's entry, where it
-        has one. `path` and `pointer` are set.
+        """Set up the stack and the threads' storage; sp is then at the initial stack, and pc at the
+        main image's entry, where it has one. `path` and `pointer` are set.
 
         Args:
             argv: arguments of the program.

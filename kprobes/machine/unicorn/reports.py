@@ -687,7 +687,7 @@ class Reports:
         """Report an exception of single-step mode to the core, where it comes in the core's pages.
 
         Args:
-            pc: where it comes; the core may send the guest elsewhere.
+            pc: where it comes; the core may send the guest elsewhere, which sets pc.
 
         Returns:
             True where it is none of the guest's. False: it is, at the engine's pc.

@@ -415,6 +415,8 @@ class Runner:
 
     def _go_on(self, target: int, until: int) -> bool:
         """Start the engine again and again, after its first start in a run, until the run is over.
+        RunState.skip is forgotten where it is a call site in the guest's text, and the guest goes
+        on elsewhere.
 
         Args:
             target: address where it goes on, mode bits included.
@@ -463,7 +465,8 @@ class Runner:
 
     def _after(self, error: int, until: int) -> int | bool:
         """Find out why the engine has stopped, and deal with that: faults are reported, signals'
-        handlers called, exceptions of hooks raised.
+        handlers called, exceptions of hooks raised. A displaced instruction that would be executed
+        once more when the run is over is noted in RunState.unfinished.
 
         Args:
             error: the engine's error number; 0: none.
@@ -631,6 +634,7 @@ class Runner:
     def _come_to_rest(self) -> bool:
         """Complete a displaced instruction after a stop, and call the handlers of signals that
         came. The note of the stop is removed; `stopped_by` becomes its reason, unless this raises.
+        Where it is the time of an outer run that is up, the note stays: that run is to stop, too.
 
         Returns:
             True where stop(), or an interrupt of the CPU's, has ended the run; False where the run

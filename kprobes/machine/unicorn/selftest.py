@@ -60,7 +60,7 @@ def _verdict(guest: Guest, arch: Arch) -> str:
         arch: the guest's architecture.
 
     Returns:
-        What is wrong; "": nothing is.
+        The first thing that is wrong, for the error's text; "": nothing is.
     """
     engine = guest.cpu.fresh()
     trap = arch.end_bytes(min(arch.traps.end))
@@ -400,7 +400,7 @@ def context_verdict(guest: Guest, arch: Arch) -> str:
         return [get() for get in access] + [get() for get, _ in hidden]
 
     def change(seed: int) -> None:
-        """Give every register another value."""
+        """Write a value to every register; another seed gives other values."""
         for n, name in enumerate(names):
             engine.writer(guest.registers.number(name), arch.bits)(
                 (seed + 8 * n) * 0x01010101_01010101 & ~7

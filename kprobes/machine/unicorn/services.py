@@ -59,8 +59,11 @@ class Services:
         regs, state, services, send = self._regs, self._state, self._state.services, self._sender()
 
         def on_direct() -> None:
-            """Call the service of the call site, and send the guest where it says. It never
-            raises.
+            """Call the service of the call site, and send the guest where it says. It never raises:
+            what the service raises is kept for the run.
+
+            serve() does it where RunState.hits_to_python is set, or another sink is there by now.
+            Nothing is done where the service was removed.
             """
             if state.hits_to_python or services is not state.services:
                 self.serve(address)

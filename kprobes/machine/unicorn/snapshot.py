@@ -233,8 +233,10 @@ class Snapshots:
             self._runner.let_go()
 
     def _take(self) -> Snapshot:
-        """Copy registers, memory, mappings, devices and states of owners into a snapshot, while
-        nothing can run; return the snapshot.
+        """Copy registers, memory, mappings, devices, states of owners, and the sink's patches and
+        followed calls into a snapshot, while nothing can run; return the snapshot.
+
+        Nothing of the guest is changed. `pages` is set at the first call.
 
         Raises:
             NoMemory: there is no room.
@@ -331,14 +333,15 @@ class Snapshots:
 
         Registers, memory, mappings, devices and states of owners go back. The patches of the
         present probes are put into the text, the core follows the calls of then again, and a failed
-        call's registers are forgotten.
+        call's registers and RunState.skip are forgotten.
 
         Args:
             guest: what was kept.
 
         Raises:
             Unsupported: calls cannot be followed again; nothing was changed.
-            NoMemory: the library's own pages lie in the way.
+            NoMemory: the library's own pages lie in the way, or the system refuses memory
+                (_map_again()).
         """
         cpu, sink = self._cpu, self._state.sink
         if guest.calls is not None:

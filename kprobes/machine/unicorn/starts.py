@@ -129,8 +129,9 @@ class Starts:
         return self._settled(error)
 
     def is_usual(self, begin: int, until: int) -> bool:
-        """Return True if one start of the engine does for a run, at most: no branch is pending at
-        its begin, and where a trap ends runs, one is there already.
+        """Return True if one start of the engine may be enough for a run, with nothing to do before
+        it: no branch is pending where the run begins, and where a trap ends runs, one is at `until`
+        already.
 
         Args:
             begin: address where the guest starts, mode bits included.
