@@ -4,13 +4,17 @@
 
 `&&` binds closer than `||`, `!` negates what stands behind it. Numbers are compared as the field's
 type has them: with its width, and signed for s8 to s64. A test of what could not be read is false.
+
+A filter is one tree of tests. Three targets walk it: python_of() for Python, and by steps(), in the
+order in which tests are made, _writer for programs and _recording for what a machine records by
+itself. What a comparison is in each of them is a row of COMPARISONS.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from attrs import frozen
@@ -27,8 +31,6 @@ Predicate = Callable[[tuple[Value, ...], Regs, int, int], bool]
 
 MAX_TESTS: Final = 256
 MAX_DEPTH: Final = 64
-NUMERIC: Final = ("==", "!=", "<=", "<", ">=", ">", "&")
-TEXTUAL: Final = ("==", "!=", "~")
 _TOKEN: Final = re.compile(
     r'\s*(?:(?P<quoted>"[^"]*"|\'[^\']*\')|(?P<open>["\'])'
     r"|(?P<number>-?[0-9]\w*)|(?P<word>CPUS\{[^}]*\}|[A-Za-z_][\w.]*)"
@@ -47,6 +49,96 @@ COMMON: Final = {
 }
 
 
+@frozen(kw_only=True)
+class Comparison:
+    """A way to compare a field with a constant, and what it is for each target of filters.
+
+    Attributes:
+        python: whether it holds, an expression of Python; of `{value}`, which is a number or a
+            text, of `{constant}`, and of `{end}`, where the test has one.
+        denied: the same for whether it does not hold.
+        jump: the condition of a program's jump (programs/assembler.py); "": only Python compares
+            so.
+        by_sign: what holds depends on whether the numbers are signed.
+        recorded: `how` of a machine's RecordedTest; "": no machine compares so.
+        constant: the object that `{constant}` stands for, made of what was written.
+    """
+
+    python: str
+    denied: str
+    jump: str = ""
+    by_sign: bool = False
+    recorded: str = ""
+    constant: Callable[[int | str], Any] = lambda written: written
+
+
+def _glob(pattern: int | str) -> Callable[[str], Any]:
+    """Return a function that gives a match where all of a text fits ftrace's glob, else None.
+
+    Args:
+        pattern: the glob: `*`, `?` and `[..]`, with `!` for "not in".
+    """
+    return re.compile(fnmatch.translate(str(pattern))).match
+
+
+#: name -> comparison. `within` compares addresses: numbers without a sign, from the constant up to
+#: the end, which is not in it
+COMPARISONS: Final[Mapping[str, Comparison]] = {
+    "equal": Comparison(
+        python="{value} == {constant}",
+        denied="{value} != {constant}",
+        jump="==",
+        recorded="==",
+    ),
+    "less": Comparison(
+        python="{value} < {constant}",
+        denied="{value} >= {constant}",
+        jump="<",
+        by_sign=True,
+        recorded="<",
+    ),
+    "at most": Comparison(
+        python="{value} <= {constant}",
+        denied="{value} > {constant}",
+        jump="<=",
+        by_sign=True,
+        recorded="<=",
+    ),
+    "common bits": Comparison(
+        python="{value} & {constant} != 0",
+        denied="{value} & {constant} == 0",
+        jump="&",
+        recorded="&",
+    ),
+    "within": Comparison(
+        python="{constant} <= {value} < {end}",
+        denied="not {constant} <= {value} < {end}",
+        jump="<",
+        recorded="in",
+    ),
+    "glob": Comparison(
+        python="{constant}({value}) is not None",
+        denied="{constant}({value}) is None",
+        constant=_glob,
+    ),
+}
+#: operator of tests of numbers -> (key of COMPARISONS, the result of the comparison that is asked
+#: for)
+NUMERIC: Final = {
+    "==": ("equal", True),
+    "!=": ("equal", False),
+    "<=": ("at most", True),
+    "<": ("less", True),
+    ">=": ("less", False),
+    ">": ("at most", False),
+    "&": ("common bits", True),
+}
+#: the same of tests of text
+TEXTUAL: Final = {"==": ("equal", True), "!=": ("equal", False), "~": ("glob", True)}
+#: the same of tests whether an address is a function's
+WITHIN: Final = {"==": ("within", True), "!=": ("within", False)}
+
+
 @frozen
 class EventField:
     """A field of an event, which filters compare and histograms count.
@@ -54,7 +146,8 @@ class EventField:
     Attributes:
         name: as written.
         number: of the argument, from 0; -1: it is none.
-        python: an expression for its value, in the names of a Predicate.
+        python: an expression for its value, in the names of a Predicate; `{}` stands for the
+            argument's value.
         text: it is text, else a number.
         bits: width of the number.
         signed: the number is signed.
@@ -75,22 +168,33 @@ class EventField:
         return value - (1 << self.bits) if self.signed and value >> self.bits - 1 else value
 
 
-@frozen
+@frozen(kw_only=True)
 class Test:
-    """A comparison of a field with a constant.
+    """A comparison of a field with a constant. It is false where the field cannot be read.
 
     Attributes:
         field: what is compared.
-        op: one of NUMERIC or TEXTUAL.
-        value: the constant; of `field.function`, the function's address.
-        ends: of `field.function`, the function's end: addresses from `value` up to it are equal;
-            else 0.
+        how: key of COMPARISONS.
+        holds: the result of the comparison with which the test is true.
+        constant: what the field is compared with, as written; of `within` the first address.
+        end: of `within`, the address behind the last one; else 0.
     """
 
     field: EventField
-    op: str
-    value: int | str
-    ends: int = 0
+    how: str
+    holds: bool
+    constant: int | str
+    end: int = 0
+
+    @property
+    def comparison(self) -> Comparison:
+        """The row of COMPARISONS."""
+        return COMPARISONS[self.how]
+
+    @property
+    def signed(self) -> bool:
+        """Whether numbers are compared as signed ones; addresses are not."""
+        return self.field.signed and self.how != "within"
 
 
 @frozen
@@ -112,29 +216,43 @@ Node = Test | Not | Join
 
 
 @frozen
+class Step:
+    """A test of a filter, and what comes after it.
+
+    Attributes:
+        test: the test.
+        yes: what comes next where it is true: an index among steps(), of the next test; True: the
+            hit passes the filter; False: it does not.
+        no: the same where it is false.
+    """
+
+    test: Test
+    yes: int | bool
+    no: int | bool
+
+
+@frozen
 class Filter:
     """A parsed filter.
 
     Attributes:
         text: as written.
         tree: its tests.
-        python: the same as an expression of Python: v has the arguments' values, regs the
-            registers, back the return address, func the probed address; other names are keys of
-            `constants`.
-        constants: names in the expression -> objects: constants that were written, and functions.
-        keep: function of (v, regs, back, func) that tells whether a hit passes.
+        keep: function of (v, regs, back, func) that tells whether a hit passes: the arguments'
+            values, the registers, the return address, the probed address.
     """
 
     text: str
     tree: Node
-    python: str
-    constants: dict[str, Any]
     keep: Predicate
 
     @property
     def compilable(self) -> bool:
         """Whether programs can evaluate the filter: of the arguments it compares only numbers."""
-        return all(test.field.number >= 0 and not test.field.text for test in tests(self.tree))
+        return all(
+            test.field.number >= 0 and not test.field.text and test.comparison.jump
+            for test in tests(self.tree)
+        )
 
 
 def parse_filter(text: str, event: Event, symbols: Symbols) -> Filter | None:
@@ -154,24 +272,10 @@ def parse_filter(text: str, event: Event, symbols: Symbols) -> Filter | None:
     if text.strip() in ("", "0", "none"):
         return None
     tree = _FilterParser(text, fields(event), symbols).whole()
-    constants: dict[str, Any] = {"comm": comm, "pid": pid}
-    code = _python(tree, constants)
-    return Filter(
-        text.strip(),
-        tree,
-        code,
-        constants,
-        eval(f"lambda v, regs, back, func: {code}", dict(constants)),
-    )
-
-
-def tests(tree: Node) -> Iterator[Test]:
-    """Yield all tests of a filter, from left to right."""
-    if isinstance(tree, Test):
-        yield tree
-    else:
-        for part in (tree.of,) if isinstance(tree, Not) else tree.parts:
-            yield from tests(part)
+    names: dict[str, Any] = {}
+    code = python_of(tree, [f"v[{n}]" for n in range(len(event.args))], (), names)
+    keep = eval(f"lambda v, regs, back, func: {code}", names)
+    return Filter(text.strip(), tree, keep)
 
 
 def fields(event: Event) -> dict[str, EventField]:
@@ -189,9 +293,8 @@ def fields(event: Event) -> dict[str, EventField]:
         kind = arg.type
         style = STYLES[kind.style]
         if style.compared and not kind.count:
-            python = style.compared.format(f"v[{number}]")
             out[arg.name] = EventField(
-                arg.name, number, python, style.compared_as_text, kind.bits, style.signed
+                arg.name, number, style.compared, style.compared_as_text, kind.bits, style.signed
             )
     return out
 
@@ -327,13 +430,16 @@ class _FilterParser:
             self.fail("FIELD_NOT_FOUND", at, name, ", ".join(self.known))
         field = self.known[plain]
         kind, op, op_at = self.take()
-        if kind != "op" or op not in (*NUMERIC, "~"):
+        if kind != "op" or op not in (NUMERIC | TEXTUAL):
             self.fail("INVALID_OP", op_at, op)
-        if op not in (TEXTUAL if field.text else NUMERIC):
+        operators = TEXTUAL if field.text else NUMERIC
+        if op not in operators:
             self.fail("ILLEGAL_FIELD_OP", op_at, op, plain, "text" if field.text else "a number")
         if function == "function":
             return self.within(field, op, *self.take())
-        return Test(field, op, self.value(field, *self.take()))
+        how, holds = operators[op]
+        constant = self.value(field, *self.take())
+        return Test(field=field, how=how, holds=holds, constant=constant)
 
     def within(self, field: EventField, op: str, kind: str, text: str, at: int) -> Test:
         """Make the test `FIELD.function OP NAME`: whether the field is an address in that function.
@@ -349,14 +455,16 @@ class _FilterParser:
             EventError: the field is text, the operator is another one, or there is no such
                 function.
         """
-        if field.text or op not in ("==", "!="):
+        if field.text or op not in WITHIN:
             self.fail("IP_FIELD_ONLY", at)
         symbol = (
             self.symbols.find(text) if kind == "word" else self.symbols.covering(_number(text) or 0)
         )
         if symbol is None:
             self.fail("NO_FUNCTION", at, text)
-        return Test(field, op, symbol.address, max(self.symbols.extent(symbol), symbol.address + 1))
+        how, holds = WITHIN[op]
+        end = max(self.symbols.extent(symbol), symbol.address + 1)
+        return Test(field=field, how=how, holds=holds, constant=symbol.address, end=end)
 
     def value(self, field: EventField, kind: str, text: str, at: int) -> int | str:
         """Return the constant of a test: a text, or a number, cut to the width of the field's type
@@ -397,53 +505,81 @@ def _number(text: str) -> int | None:
     return value if -1 << 63 <= value < 1 << 64 else None
 
 
-# --- Python
+# --- walks
 
 
-def _python(node: Node, constants: dict[str, Any]) -> str:
-    """Return a part of a filter as an expression of Python in v, regs, back and func, for eval().
+def tests(tree: Node) -> Iterator[Test]:
+    """Yield all tests of a filter, from left to right."""
+    if isinstance(tree, Test):
+        yield tree
+    else:
+        for part in (tree.of,) if isinstance(tree, Not) else tree.parts:
+            yield from tests(part)
+
+
+def steps(tree: Node) -> list[Step]:
+    """Return the tests of a filter in the order in which they are made, and where each leads."""
+    found: list[Step] = []
+    _append_steps(tree, True, False, found)
+    return found
+
+
+def _append_steps(node: Node, yes: int | bool, no: int | bool, found: list[Step]) -> None:
+    """Append the tests of a part of a filter.
 
     Args:
         node: the part.
-        constants: name -> object; what the expression names is added.
+        yes: what comes next where it holds: see Step.
+        no: the same where it does not hold.
+        found: the list that is extended.
+    """
+    if isinstance(node, Test):
+        found.append(Step(node, yes, no))
+    elif isinstance(node, Not):
+        _append_steps(node.of, no, yes, found)
+    else:
+        for part in node.parts[:-1]:
+            after = len(found) + sum(1 for _ in tests(part))
+            if node.either:
+                _append_steps(part, yes, after, found)
+            else:
+                _append_steps(part, after, no, found)
+        _append_steps(node.parts[-1], yes, no, found)
+
+
+def python_of(
+    node: Node, values: Sequence[str], readable: Container[int], names: dict[str, Any]
+) -> str:
+    """Return a part of a filter as an expression of Python.
+
+    What users wrote as text is no part of the expression: it stands there by name.
+
+    Args:
+        node: the part.
+        values: for each argument of the event an expression for its value, which is None where it
+            cannot be read.
+        readable: numbers of arguments that can always be read.
+        names: name -> object; what the expression names is added, but for `regs`, the registers,
+            `back`, the return address, and `func`, the probed address.
     """
     if isinstance(node, Not):
-        return f"(not {_python(node.of, constants)})"
+        return f"(not {python_of(node.of, values, readable, names)})"
     if isinstance(node, Join):
         word = " or " if node.either else " and "
-        return f"({word.join(_python(part, constants) for part in node.parts)})"
-    return _test(node, constants)
-
-
-def _test(test: Test, constants: dict[str, Any]) -> str:
-    """Return a test as an expression of Python; it is false where the field's argument is None.
-
-    Args:
-        test: the test.
-        constants: name -> object; the constant or function that the expression names is added. A
-            mask, or the bounds of a function, stand in the expression itself.
-    """
-    field = test.field
-    op = test.op
-    name = f"c{len(constants)}"
-    value = field.python
-    if test.ends:
-        code = f"({'' if op == '==' else 'not '}{test.value} <= {value} < {test.ends})"
-    elif op == "~":
-        constants[name] = _glob(str(test.value))
-        code = f"{name}({value}) is not None"
-    elif op == "&":
-        code = f"{value} & {test.value} != 0"
-    else:
-        constants[name] = test.value
-        code = f"{value} {op} {name}"
-    return f"(v[{field.number}] is not None and {code})" if field.number >= 0 else f"({code})"
-
-
-def _glob(pattern: str) -> Callable[[str], Any]:
-    """Return a function that gives a match where all of a text fits ftrace's glob, else None.
-
-    Args:
-        pattern: the glob: `*`, `?` and `[..]`, with `!` for "not in".
-    """
-    return re.compile(fnmatch.translate(pattern)).match
+        return f"({word.join(python_of(part, values, readable, names) for part in node.parts)})"
+    field = node.field
+    names |= {"comm": comm, "pid": pid}
+    argument = values[field.number] if field.number >= 0 else ""
+    value = field.python.format(argument)
+    if field.signed and not node.signed:
+        value = f"({value} & {(1 << field.bits) - 1})"
+    constant = node.comparison.constant(node.constant)
+    name = str(constant)
+    if not isinstance(constant, int):
+        name = f"constant{len(names)}"
+        names[name] = constant
+    form = node.comparison.python if node.holds else node.comparison.denied
+    code = form.format(value=value, constant=name, end=node.end)
+    if not argument or field.number in readable:
+        return f"({code})"
+    return f"({argument} is not None and {code})"

@@ -7,7 +7,6 @@ What is executed is text of this module's: names and numbers. What users wrote g
 
 from __future__ import annotations
 
-import re
 import struct
 import sys
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from typing import Any, Final, Protocol
 from ..machine._base import Machine
 from ..regs import Regs
 from ._event import Argument, Event
-from ._filter import Filter
+from ._filter import Filter, python_of
 from ._layout import ON, SEQ
 from ._styles import Type
 
@@ -151,8 +150,10 @@ def handler(
         lines, names["fetch_from_guests"] = [*lines, "fetch_from_guests()"], store.fetch_from_guests
     lines += [f"if not words[{ON}]: return"]
     if filter is not None:
-        names |= filter.constants
-        lines += [f"if not {_test(filter, fetches)}: return"]
+        variables = [f"v{n}" for n in range(len(fetches))]
+        # a word of a register is always there
+        readable = [n for n, fetch in enumerate(fetches) if "read" not in fetch]
+        lines += [f"if not {python_of(filter.tree, variables, readable, names)}: return"]
     # a guest may have written over it
     wrapped = f" & {_U64}" if machine.guest_view is not None else ""
     lines += [
@@ -167,23 +168,6 @@ def handler(
     lines += store.lines(cookie, cpu, stack, values, names)
     exec("def take(p, regs):\n" + "\n".join(f"    {line}" for line in lines), names)
     return names["take"]  # type: ignore[no-any-return]
-
-
-def _test(filter: Filter, fetches: Sequence[str]) -> str:
-    """Return the filter as an expression of Python, with v0, v1 ... for the arguments' values.
-
-    The filter's own expression has `v[n] is not None` for each argument; that is left out for an
-    argument that is a word of a register, as it is never None.
-
-    Args:
-        filter: the filter.
-        fetches: for each argument the expression that fetches it.
-    """
-    text = re.sub(r"\bv\[(\d+)\]", r"v\1", filter.python)
-    for n, fetch in enumerate(fetches):
-        if "read" not in fetch:
-            text = text.replace(f"v{n} is not None and ", "")
-    return text
 
 
 def _fetch(arg: Argument, n: int, machine: Machine, names: dict[str, Any]) -> str:

@@ -492,18 +492,15 @@ def _getter(column: Column, stack: Callable[[Regs], tuple[int, ...]]) -> Get:
             if column.name == "hitcount"
             else (lambda v, regs, back, func: stack(regs))
         )
-    python = column.field.python
+    argument = f"v[{column.field.number}]"
+    python = column.field.python.format(argument)
     if column.modifier == "log2":
         python = f"max({python} - 1, 0).bit_length()"
     elif column.modifier == "buckets":
         python = f"({python} - {python} % {column.buckets})"
     elif column.modifier == "execname":
         python = f"({python}, comm(regs))"
-    guarded = (
-        f"None if v[{column.field.number}] is None else {python}"
-        if column.field.number >= 0
-        else python
-    )
+    guarded = f"None if {argument} is None else {python}" if column.field.number >= 0 else python
     # our own text: numbers, and names of ours
     names = {"comm": comm, "pid": pid, "now": time.monotonic_ns}
     return eval(f"lambda v, regs, back, func: {guarded}", names)  # type: ignore[no-any-return]

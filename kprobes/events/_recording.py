@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from attrs import evolve
+
 from ..arch._base import Arch
 from ..machine._base import Machine, RecordedHit, RecordedNumber, RecordedTest
 from ..regs import Regs
 from ._event import Argument, Event
-from ._filter import EventField, Filter, Node, Not, Test
+from ._filter import EventField, Filter, Step, steps
 from ._handler import Handler
 from ._layout import RecordLayout
 from ._plans import Word
@@ -30,8 +32,6 @@ _COMMON: Final = {
     "back": "pc",
     "func": "func",
 }
-#: comparison -> the same with its results exchanged, where a machine has only that one
-_OPPOSITE: Final = {"!=": "==", ">": "<=", ">=": "<"}
 
 
 class _Refused(Exception):
@@ -115,7 +115,7 @@ def described(
             if arg.source.literal is None
         ]
         if filter is not None:
-            _compare(event, machine.arch, filter.tree, tests, True, False)
+            tests = [_test(event, machine.arch, step) for step in steps(filter.tree)]
     except _Refused:
         return None
     return numbers, tests
@@ -227,72 +227,28 @@ def _root(tree: Word, arch: Arch) -> RecordedNumber | None:
     return None
 
 
-def _compare(
-    event: Event, arch: Arch, node: Node, tests: list[RecordedTest], yes: int | bool, no: int | bool
-) -> None:
-    """Append a filter's comparisons to `tests`, in the order in which they are made.
-
-    Args:
-        event: the event that is filtered.
-        arch: the guest's architecture.
-        node: the filter, or a part of it.
-        tests: the list that is extended.
-        yes: what comes next where `node` holds: an index in `tests` of the next comparison; True:
-            record the hit; False: do not.
-        no: the same where it does not hold.
-
-    Raises:
-        _Refused: a comparison is not one of numbers.
-    """
-    if isinstance(node, Test):
-        tests.append(_test(event, arch, node, yes, no))
-    elif isinstance(node, Not):
-        _compare(event, arch, node.of, tests, no, yes)
-    else:
-        for n, part in enumerate(node.parts):
-            if n == len(node.parts) - 1:
-                _compare(event, arch, part, tests, yes, no)
-                return
-            after = len(tests) + _size(part)
-            if node.either:
-                _compare(event, arch, part, tests, yes, after)
-            else:
-                _compare(event, arch, part, tests, after, no)
-
-
-def _size(node: Node) -> int:
-    """Return the number of comparisons in a part of a filter."""
-    if isinstance(node, Test):
-        return 1
-    return sum(map(_size, (node.of,) if isinstance(node, Not) else node.parts))
-
-
-def _test(event: Event, arch: Arch, test: Test, yes: int | bool, no: int | bool) -> RecordedTest:
-    """Describe to the machine a comparison of a number with a constant. Of !=, > and >= the
-    opposite is described, with `yes` and `no` exchanged.
+def _test(event: Event, arch: Arch, step: Step) -> RecordedTest:
+    """Describe a test of a filter to the machine.
 
     Args:
         event: the event that is filtered.
         arch: the guest's.
-        test: the comparison.
-        yes: what comes next where it holds (see _compare).
-        no: what comes next where it does not.
+        step: the test, and what comes after it.
 
     Raises:
         _Refused: it is not one of numbers.
     """
-    if test.field.text or not isinstance(test.value, int):
+    test = step.test
+    how = test.comparison.recorded
+    if test.field.text or not how or not isinstance(test.constant, int):
         raise _Refused
-    how = test.op
-    if how in _OPPOSITE:
-        how, yes, no = _OPPOSITE[how], no, yes
     return RecordedTest(
-        of=_compared(event, arch, test.field),
-        how="in" if test.ends else how,
-        constant=test.value,
-        end=test.ends,
-        yes=yes,
-        no=no,
+        of=evolve(_compared(event, arch, test.field), signed=test.signed),
+        how=how,
+        constant=test.constant,
+        end=test.end,
+        yes=step.yes if test.holds else step.no,
+        no=step.no if test.holds else step.yes,
     )
 
 

@@ -12,7 +12,7 @@ from ..programs.assembler import Assembler
 from ..programs.context import ARGUMENT, PC, RESULT, SP, UNIFORM, WORDS
 from ..programs.isa import Instruction
 from ._event import Argument, Event
-from ._filter import Filter, Node, Not, Test
+from ._filter import Filter, Test, steps
 from ._layout import ON, SEQ, STATE, STRING, RecordLayout, elements, width
 from ._plans import Word
 from ._styles import Type
@@ -238,65 +238,48 @@ class Writer:
             filter: the filter; None: every hit passes, and no instruction is written.
             no: the label.
         """
-        if filter is not None:
-            yes = self.asm.label()
-            self._filter(event, filter.tree, yes, no)
-            self.asm.place(yes)
+        if filter is None:
+            return
+        yes = self.asm.label()
+        found = steps(filter.tree)
+        labels = [self.asm.label() for _ in found]
 
-    def _filter(self, event: Event, node: Node, yes: str, no: str) -> None:
-        """Evaluate a part of a filter, then go to one of two labels.
+        def label(after: int | bool) -> str:
+            """Return the label of what comes after a test: Step.yes or Step.no."""
+            if isinstance(after, bool):
+                return yes if after else no
+            return labels[after]
 
-        Args:
-            event: the event whose arguments are tested.
-            node: the part: a test, a negation, or several parts joined by `&&` or `||`.
-            yes: label for true.
-            no: label for false.
-        """
-        if isinstance(node, Test):
-            self._tested(event.args[node.field.number], node, yes, no)
-        elif isinstance(node, Not):
-            self._filter(event, node.of, no, yes)
-        else:
-            for part in node.parts[:-1]:
-                after = self.asm.label()
-                if node.either:
-                    self._filter(event, part, yes, after)
-                else:
-                    self._filter(event, part, after, no)
-                self.asm.place(after)
-            self._filter(event, node.parts[-1], yes, no)
+        for own, step in zip(labels, found, strict=True):
+            self.asm.place(own)
+            self._test(
+                event.args[step.test.field.number], step.test, label(step.yes), label(step.no)
+            )
+        self.asm.place(yes)
 
-    def _tested(self, arg: Argument, test: Test, yes: str, no: str) -> None:
+    def _test(self, arg: Argument, test: Test, yes: str, no: str) -> None:
         """Compare an argument with a constant, then go to one of two labels.
 
         Args:
             arg: the argument.
-            test: the comparison; with `ends`, whether the argument lies in a range of addresses.
+            test: the comparison.
             yes: label for true.
             no: label for false, and for an argument that cannot be read.
         """
+        asm = self.asm
+        assert isinstance(test.constant, int)
         self.number(arg, no)
-        sign = "s" if test.field.signed else ""
-        if test.ends:  # `.function`: any address of it
-            inside, outside = (yes, no) if test.op == "==" else (no, yes)
-            self._jump_if(f"{sign}<", int(test.value), outside)
-            self._jump_if(f"{sign}<", test.ends, inside)
-            self.asm.jump(outside)
-        else:
-            ordered = test.op in ("<", "<=", ">", ">=")
-            self._jump_if(f"{sign}{test.op}" if ordered else test.op, int(test.value), yes)
-            self.asm.jump(no)
-
-    def _jump_if(self, condition: str, constant: int, label: str) -> None:
-        """Go to a label if a comparison of WORD with a constant is true. r4 is overwritten.
-
-        Args:
-            condition: as the assembler writes it: ">", or "s>" of signed numbers.
-            constant: the number that WORD is compared with; its lower 64 bits count.
-            label: where to go.
-        """
-        self.asm.set(4, constant)
-        self.asm.jump_if(condition, WORD, 4, label)
+        if arg.type.is_signed and not test.signed:
+            asm.extend(WORD, arg.type.bits, False)
+        constant = test.constant
+        if test.end:  # from the constant up to the end, by one comparison
+            asm.set(4, constant)
+            asm.compute("-", WORD, 4)
+            constant = test.end - constant
+        asm.set(4, constant)
+        sign = "s" if test.signed and test.comparison.by_sign else ""
+        asm.jump_if(sign + test.comparison.jump, WORD, 4, yes if test.holds else no)
+        asm.jump(no if test.holds else yes)
 
     def number(self, arg: Argument, failed: str) -> None:
         """Fetch an argument that is one number, extended to 64 bits as its type says.

@@ -159,7 +159,6 @@ static int holds(const struct test *test, u64 value)
 {
     long long left = (long long)value;
     long long right = (long long)test->constant;
-    long long end = (long long)test->end;
     switch (test->how) {
     case EQUAL:
         return value == test->constant;
@@ -170,9 +169,8 @@ static int holds(const struct test *test, u64 value)
     case COMMON_BITS:
         return (value & test->constant) != 0;
     }
-    if (test->is_signed)
-        return left >= right && left < end;
-    return value >= test->constant && value < test->end;
+    /* of addresses, which have no sign; the end may be 0, behind the last address */
+    return value - test->constant < test->end - test->constant;
 }
 
 /* 1: the hit is recorded; 0: it is not; -1: Python is to say. */
