@@ -183,7 +183,8 @@ def _is_hidden(type: CType) -> bool:
 
 
 def _has_vector(type: CType, depth: int) -> bool:
-    """Whether a type is a vector, or has one among its members or elements.
+    """Whether a type is a vector, or has one among its members or elements; True, too, for one that
+    is nested deeper than _MOST_DEEP.
 
     Args:
         type: the type.
@@ -203,6 +204,9 @@ def _is_packed(type: CType) -> bool:
 
     Members of structures and unions within it count, too; those of an array's elements and bit
     fields do not. False for a type without members.
+
+    Raises:
+        NotKnown: the alignment of a member is not known.
     """
     for member in type.fields:
         if not member.bits and member.offset % alignment(member.type):

@@ -1076,8 +1076,8 @@ class DebugInfo:
 
         Args:
             address: in the function.
-            number: of the line; 0: the line in which the function is declared, or the function's
-                entry where that has no code.
+            number: how many lines behind the one in which the function is declared; 0: that line,
+                or the function's entry where the line has no code.
 
         Raises:
             UnknownSymbol: the line has no code, or the function's source is not known.

@@ -183,7 +183,8 @@ class CType:
     @cached_property
     def kind(self) -> str:
         """The kind of the type, as the class lists them; "void" also where there is no entry, or
-        more than DEEPEST types are around it.
+        more than DEEPEST types are around it. "char" is the type of that name, of 1 byte; `signed
+        char` and other characters are "int".
         """
         if self._die is None or self._depth > DEEPEST:
             return "void"

@@ -591,7 +591,8 @@ def _packed(type: CType, value: Any) -> bytes:
 
 
 def _packed_array(type: CType, element: CType, value: Any) -> bytes:
-    """Return the bytes that memory has of an array.
+    """Return the bytes that memory has of an array: fewer than it has room for where bytes or text
+    are shorter. Behind bytes and text for an array of char comes a 0, if there is room.
 
     Args:
         type: the array's.

@@ -57,7 +57,8 @@ class Accesses:
         """Return what the instruction at `pc` has done to get a signal.
 
         Nothing is reported here, and the guest does not run: where it is not clear whether memory
-        was read or written, the instruction is executed again in an engine of this process.
+        was read or written, the instruction is executed again in an engine of this process. What
+        that does not tell counts as a read, and so does every access that got a SIGBUS.
 
         Args:
             signal: the signal's number, as the stub says it: a key of FAULTS.

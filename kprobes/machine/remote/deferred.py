@@ -94,7 +94,7 @@ class DeferredText:
 
         Returns:
             (address, bytes) of each write, by address; a jump that stands already is not among
-            them.
+            them, unless a change was kept for its bytes.
 
         Raises:
             Unsupported: from jump_at(). As after any other exception of jump_at() or read(),

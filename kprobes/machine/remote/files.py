@@ -298,7 +298,8 @@ class Loads:
             page: bytes of a page.
 
         Returns:
-            Addresses of the pages that its symbols were in, sorted.
+            Addresses of the pages that its symbols were in, sorted; of a symbol of more than 1 MiB
+            (LARGEST) those of its first 1 MiB.
 
         Raises:
             Unsupported: no symbol of it is known.

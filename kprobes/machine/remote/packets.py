@@ -273,7 +273,8 @@ class Connection:
 
     def receive(self, wait: float | None = -1.0) -> bytes:
         """Wait for the next packet, acknowledge it, and return its payload, with run lengths
-        expanded. A damaged packet is asked for again, three times at most.
+        expanded. A damaged packet is asked for again, three times at most; not where packets are
+        not acknowledged.
 
         Args:
             wait: seconds; None: no bound; less than 0: the connection's limit.

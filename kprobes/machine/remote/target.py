@@ -94,7 +94,8 @@ class RemoteTarget:
     # --- what it is
 
     def transfer(self, kind: str, annex: str = "", chunk: int = CHUNK) -> bytes:
-        """Return what a qXfer object holds; b"" where the stub has none.
+        """Return what a qXfer object holds; b"" where the stub has none. Where a later answer is no
+        piece of it, the pieces before are returned.
 
         Args:
             kind: the object's name, as "features" or "auxv".
@@ -124,8 +125,8 @@ class RemoteTarget:
 
         Returns:
             (GDB's name of the architecture, "" where it is not said; the registers in the order of
-            the description: name, number and size in bytes of each). ("", ()) where the stub has no
-            description.
+            the description: name, number and size in bytes of each, 0 where it is not said). ("",
+            ()) where the stub has no description.
 
         Raises:
             RemoteError: the description is no XML, has entities, or includes too many files.
@@ -196,7 +197,9 @@ class RemoteTarget:
             self._thread = thread
 
     def threads(self) -> list[str]:
-        """Ask for all threads, and return them as the stub names them; [] where it has no list."""
+        """Ask for all threads, and return them as the stub names them; [] where it has no list.
+        Names that are none of a thread are left out.
+        """
         out: list[str] = []
         answer = self.link.ask(b"qfThreadInfo")
         while answer[:1] == b"m" and len(out) < MOST_THREADS:
@@ -235,7 +238,7 @@ class RemoteTarget:
 
     def registers(self, numbers: list[int]) -> list[bytes]:
         """Return the bytes of several registers of the chosen thread, asked for at once; b"" for
-        each that the stub does not have.
+        each that the stub does not have. Digits that the stub does not know count as 0.
 
         Args:
             numbers: of the registers.
