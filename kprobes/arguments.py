@@ -105,7 +105,9 @@ def sort_of(annotation: str) -> Sort | None:
 
 
 def _alternatives(annotation: ast.expr) -> list[str]:
-    """Return the names of the types that `|` joins in an annotation, without their parameters."""
+    """Return the names of the types that `|` joins in an annotation, in order, without their
+    parameters and without "unicorn." in front.
+    """
     if isinstance(annotation, ast.BinOp):
         return [*_alternatives(annotation.left), *_alternatives(annotation.right)]
     if isinstance(annotation, ast.Subscript):
@@ -114,9 +116,9 @@ def _alternatives(annotation: ast.expr) -> list[str]:
 
 
 def shown(value: object) -> str:
-    """Return a value as a message shows it: its repr, cut to 60 characters.
+    """Return a value as a message shows it: its repr, or "a TYPE" where repr raises.
 
-    It is the type's name where repr raises.
+    A text of more than 60 characters is cut to 57 and "...".
     """
     try:
         text = repr(value)
@@ -151,7 +153,7 @@ def look_at_width(what: str, value: int, bits: int, hint: str) -> None:
     """Raise BadArgument unless a number fits into bits, signed or unsigned.
 
     Args:
-        what: the number is, for the message.
+        what: the message's words for the number.
         value: the number.
         bits: how many there are.
         hint: of the error.
@@ -217,9 +219,10 @@ def key(name: str, value: T) -> T:
 
 
 def checked(*hot: str) -> Callable[[type[T]], type[T]]:
-    """Return a class decorator that makes public methods and setters check their arguments first.
+    """Return a class decorator that makes __init__, public methods, class methods and setters check
+    their arguments first. The class itself is changed.
 
-    The check is by annotations (looking()).
+    The check is by annotations (looking()). Static methods and inherited members are left alone.
 
     Args:
         hot: names of methods that are left as they are: they check by themselves.
@@ -228,7 +231,8 @@ def checked(*hot: str) -> Callable[[type[T]], type[T]]:
 
 
 def _checked(hot: Container[str], kind: type[T]) -> type[T]:
-    """Make a class's public methods and setters check their arguments. Return the class.
+    """Make __init__, public methods, class methods and setters that a class defines check their
+    arguments. Return the class.
 
     Args:
         hot: names of methods that are left as they are.
@@ -249,6 +253,8 @@ def _checked(hot: Container[str], kind: type[T]) -> type[T]:
 
 def looking(function: F, name: str = "") -> F:
     """Return a function that checks its arguments by their annotations, then calls `function`.
+
+    An argument whose annotation sort_of() knows nothing of is not checked.
 
     Args:
         function: the function; it is returned itself where no annotation says anything.

@@ -126,7 +126,8 @@ class TableReports:
     def cells(self) -> Cells:
         """Return the table: {architecture: {capability: facts}}, facts as _facts() gives them.
 
-        It has every architecture that a test has named, and all columns.
+        It has the architectures, sorted, that tests have named but in notes alone; each has all of
+        CAPABILITIES, then the other columns that tests have named, sorted.
         """
         seen = {
             c
@@ -148,8 +149,9 @@ class TableReports:
             capability: the column.
 
         Returns:
-            {"proved": cases, "failed": tests} and perhaps "note"; or {"blank": why there is
-            nothing}, with "absent" where the architecture's tests were skipped.
+            {"proved": cases, "failed": tests} and perhaps "note", where a test of the cell has
+            passed or failed. Else {"blank": the cell's own reason}, or {"blank": the
+            architecture's, "absent": True}, or {"blank": "not tested in this run"}.
         """
         proved, failed = (
             self.proved.get(arch, {}).get(capability, 0),
@@ -173,10 +175,12 @@ class Matrix:
         self._found: dict[str, TableReports] = {"": TableReports()}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count what a passed or failed test has declared to prove, and keep the reasons and notes
-        that a test has declared.
+        """Count what a test has declared to prove, and keep the reasons and notes that it has
+        declared.
 
-        A hook: pytest calls it for each test's phase.
+        A hook: pytest calls it for each test's phase. Proofs count after the call itself: all
+        declared cases of a test that has passed, one for each declaration of a test that has
+        failed, none of a skipped one. Of several reasons or notes for one place the last stays.
         """
         properties: list[tuple[str, Any]] = report.user_properties
         for name, value in properties:
@@ -193,7 +197,10 @@ class Matrix:
                 (found.notes if name == _NOTE else found.absent)[arch] = said[0]
 
     def pytest_sessionfinish(self) -> None:
-        """Write the tables to the file, as JSON if its name ends in .json, else as Markdown."""
+        """Write the tables to the file, as JSON if its name ends in .json, else as Markdown.
+
+        Its folder is made where it is missing.
+        """
         tables = self.tables()
         if self._file.suffix == ".json":
             text = json.dumps(tables, indent=1, ensure_ascii=False) + "\n"
@@ -206,9 +213,7 @@ class Matrix:
         self._file.write_text(text, encoding="utf-8")
 
     def tables(self) -> Tables:
-        """Return {title: {architecture: {capability: {"proved": n, "failed": n} or {"blank":
-        reason}}}}; the first has the title "".
-        """
+        """Return {title: what TableReports.cells() gives for it}, sorted by title, "" first."""
         return {title: self._found[title].cells() for title in sorted(self._found)}
 
 

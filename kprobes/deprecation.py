@@ -65,7 +65,8 @@ def former_parameter(former: str, now: str, goes: str) -> Callable[[F], F]:
 
     `@former_parameter("timeout", "seconds", goes="1.3")`: calls with `timeout=` warn, and give the
     value to `seconds`. Only calls by name are looked at: a parameter that others may pass by its
-    position keeps its place.
+    position keeps its place. The decorated function has an attribute `former`: {former name:
+    Renamed} of this and of all such decorators below.
 
     Args:
         former: the parameter's former name.
@@ -76,7 +77,8 @@ def former_parameter(former: str, now: str, goes: str) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         @wraps(function)
         def call(*args: Any, **named: Any) -> Any:
-            """Call the function with the value under its present name.
+            """Call the function. A value under the former name is passed under the present one, or
+            not at all where there is none, and a warning is issued.
 
             Raises:
                 TypeError: both names are given.

@@ -17,11 +17,11 @@ def at_fork(in_child: Callable[[], None]) -> None:
 
 
 def is_private(status: os.stat_result) -> bool:
-    """Return True where no other user can have written a file.
+    """Return True where a file is this user's, and neither its group nor others may write to it.
 
     Args:
         status: os.stat() of the file. On Windows it does not tell who may write, but other users
-            cannot write to the folders that caches are in: True.
+            cannot write to the folders that caches are in: always True.
     """
     if not hasattr(os, "geteuid"):
         return True

@@ -114,7 +114,7 @@ class Kprobes(Uncopied):
             probe: a Kprobe, Kretprobe or Jprobe.
 
         Raises:
-            BadLocation: the probe's fields make no sense, or this Kprobes is closed.
+            BadLocation: it is no probe, its fields make no sense, or this Kprobes is closed.
             UnknownSymbol, AmbiguousSymbol: there is no such symbol, or there are several.
             AlreadyRegistered: this object is registered.
             NotText, NotAnInstruction, NotFunctionEntry: the place is no code, or no place for this
@@ -911,7 +911,8 @@ class Kprobes(Uncopied):
         return Shorthand(self, probe, "entry")
 
     def close(self) -> None:
-        """Unregister everything and restore the guest's text.
+        """Unregister all probes, those of events too, remove the watchpoints, and restore the
+        guest's text.
 
         Calls being followed still return to the right place.
 
@@ -920,7 +921,8 @@ class Kprobes(Uncopied):
         they have returned, or are left: another Kprobes of the machine takes it over.
 
         Raises:
-            MachineBusy: an access is being reported; nothing was done.
+            MachineBusy: another thread runs the machine or changes its probes, or a device's or a
+                watchpoint's function is called now; nothing was done.
         """
         with suppress(MachineClosed):
             self._listener.check_changing()

@@ -74,12 +74,13 @@ class NewFile:
     def _open(self) -> int:
         """Open the file to be written, and return its descriptor.
 
-        It is a new one beside `path`, with the permissions of the file that it will replace. It is
-        `path` itself, emptied, where that is there and is no regular file, or may not be written
-        (which raises), or where its folder cannot be written.
+        It is a new one beside `path`, with the permissions of the file that it will replace;
+        `_part` is set to the new one's path. It is `path` itself, emptied, where that is there and
+        is no regular file, or may not be written (which raises), or where its folder cannot be
+        written.
 
         Raises:
-            OSError: it cannot be opened.
+            OSError: it cannot be opened; the error names `path`.
         """
         # Windows would write \r\n for \n
         flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
@@ -122,7 +123,11 @@ class NewFile:
                     os.unlink(self._part)
 
     def _finish(self) -> None:
-        """Close the file, and rename it to `path`. Raises OSError, which names `path`."""
+        """Close the file, and rename it to `path` where it is not that already.
+
+        Raises:
+            OSError: it cannot be written or renamed; the error names `path`.
+        """
         try:
             self.file.close()
             if self._part:

@@ -102,7 +102,10 @@ class _Bench:
             job: what is to be called.
 
         Raises:
-            KprobeError: as Calls says of its call.
+            EventError: the call, one of `before` or an event is wrong.
+            ImageError: the image cannot be loaded.
+            GuestFault, GuestTimeout: a call of `before` has failed.
+            DatasetError, Unsupported: the data set cannot be begun.
         """
         from ..calltext import parse_call
         from ..kprobes import Kprobes

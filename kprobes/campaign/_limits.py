@@ -36,7 +36,8 @@ def check_limit(memory: int | None) -> None:
 def limited(memory: int | None) -> Iterator[None]:
     """Limit the memory of this process inside a with block.
 
-    What asks for more gets a MemoryError, in other threads, too: only for a worker process.
+    What asks for more gets a MemoryError, in other threads, too: only for a worker process. The
+    former limit is back at the end of the block.
 
     Args:
         memory: bytes beyond what the process has now; None: no limit. A lower limit that the

@@ -92,7 +92,7 @@ def within(seconds: float | None) -> Iterator[None]:
     """Limit the time of a with block: OutOfTime is raised in it after so many seconds.
 
     A guest that runs in the block is stopped. Works by a signal, so in the main thread only: in
-    others there is no limit.
+    others there is no limit. At the end the timer is off, and the signal has its former handler.
 
     Args:
         seconds: the limit; None: there is none.
@@ -191,7 +191,8 @@ class InputRunner:
         """Return what is wrong with the target itself, as a trial run shows; None: nothing is.
 
         That is a name that neither the guest nor Python knows, a wrong argument, or a call of an
-        address that has no code. What else goes wrong may be the guest's, or the input's.
+        address that has no code. What else goes wrong may be the guest's, or the input's. The trial
+        counts no edges, and the guest is in its first state afterwards.
         """
         edges = self._edges
         self._edges = None

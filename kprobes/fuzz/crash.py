@@ -171,10 +171,12 @@ def _registers(machine: UnicornMachine) -> dict[str, int]:
 
 
 def _stack(bench: InputRunner) -> tuple[list[CodePlace], bool]:
-    """Walk the stack of the guest, which has stopped.
+    """Walk the stack of the guest, which has stopped. The address that its call returns to, at the
+    end, is left out.
 
     Args:
-        bench: has the target, whose Kprobes, if it has one, walks the stack.
+        bench: has the target, whose Kprobes walks the stack. Where it has none, one is made for
+            this and closed.
 
     Returns:
         (places, innermost first; True if outer callers are missing). Where the stack cannot be

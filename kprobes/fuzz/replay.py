@@ -245,7 +245,7 @@ def smallest(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
         The chosen inputs, in the order of `results`.
 
     Raises:
-        ValueError: a result is none of Replay's.
+        KeyError, TypeError, ValueError: a result is none of Replay's.
     """
     best: dict[int, tuple[int, str]] = {}
     often: dict[int, int] = {}

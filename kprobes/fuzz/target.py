@@ -301,14 +301,16 @@ def _room(machine: UnicornMachine) -> tuple[int, int]:
 
 
 def call_of(text: str) -> tuple[str, str | None]:
-    """Translate a call as one types it for AFL into the text that CallTarget.call has.
+    """Translate a call as one types it for AFL into the text that CallTarget.call has. What is in
+    quotes stays as it is.
 
     Args:
         text: the call, with `@@` or `@input` for the input's address, `@len` or `len` for its
             length. AFL has put the path of its file in place of `@@`.
 
     Returns:
-        (the call with `@input` and `len`; the path of AFL's file, or None).
+        (the call with `@input` and `len`; the path of AFL's file, the last one where there are
+        several; None: there is none).
     """
     path: str | None = None
     pieces = _STRINGS.split(text)
