@@ -71,7 +71,7 @@ class Passing:
             Unsupported: the architecture has no calling convention, or there are more pointers than
                 it passes in registers.
             NoMemory: there is no room for a copy.
-            GuestFault: arguments go on the stack, which is not mapped.
+            GuestFault: arguments, or the end of a back chain, go on the stack, which is not mapped.
         """
         abi, linkage = self._arch.abi, self._arch.linkage
         if abi is None or linkage is None:

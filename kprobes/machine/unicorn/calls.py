@@ -126,6 +126,8 @@ class FunctionCalls:
 
         Raises:
             Unsupported: the architecture has no calling convention.
+            GuestFault: the function's descriptor is not mapped.
+            NoMemory: there is no room for the page.
         """
         target = self._functions.target(pointer)
         if not self._callable:

@@ -229,7 +229,9 @@ class Engine:
         return ctypes.string_at(buffer, size)
 
     def write(self, addr: int, data: bytes) -> bool:
-        """Write `data` to guest memory at `addr`; return False where any of it is not mapped."""
+        """Write `data` to guest memory at `addr`, whatever its protection; return False where any
+        of it is not mapped. Translations of code there are not dropped.
+        """
         if self.place is not None:
             addr = self.place(addr)
         return bool(_held.uc_mem_write(self.handle, addr, data, len(data)) == UC_ERR_OK)

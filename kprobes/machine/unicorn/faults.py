@@ -452,9 +452,10 @@ class FaultReports:
     def _fault_address(self, pc: int, access: str) -> int | None:
         """Find out the address whose access has failed, and return it; None: it is not known.
 
-        The engine does not say it: the instruction is executed once more under a hook that does.
-        With delay slots nothing may be executed again, nor may a store that the engine would notice
-        late: the address was noted when the access failed. A fetch's is not known then.
+        The engine does not say it: the instruction is executed once more under a hook that does,
+        and pc is put back. With delay slots nothing may be executed again, nor may a store that the
+        engine would notice late: the address was noted when the access failed. A fetch's is not
+        known then.
 
         Args:
             pc: address of the instruction.

@@ -73,6 +73,10 @@ class Functions:
 
         Args:
             entry: its address, as pointers have it.
+
+        Raises:
+            GuestFault: the entry's descriptor, or a stack that gets the return address, is not
+                mapped.
         """
         linkage = self._cpu.arch.linkage
         if linkage is not None:

@@ -438,8 +438,8 @@ class InterruptDelivery:
         return False
 
     def _call_timers(self) -> None:
-        """Call the functions of the timers whose time has come, and take back a stop that only they
-        have asked for.
+        """Call the functions of the timers whose time has come, the earliest first; then take back
+        a stop that was asked for an interrupt alone. What a function raises is raised.
         """
         while self._events and self._events[0][0] <= self._past:
             heapq.heappop(self._events)[2]()

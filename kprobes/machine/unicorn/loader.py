@@ -417,8 +417,8 @@ class _Imports:
             perms: what the guest may do there; with "x" the area is filled with traps.
 
         Returns:
-            [address of the first byte, which _take() moves on; address behind the area]; [0, 0]
-            where nothing is mapped.
+            [address of the first byte, which _take_room() moves on; address behind the area];
+            [0, 0] where nothing is mapped.
 
         Raises:
             NoMemory: there is no room.
@@ -472,7 +472,8 @@ class _Imports:
     def _function(self, name: str) -> int:
         """Make a stub for an import and add its symbol; return a pointer to it.
 
-        Where the ABI has function descriptors, the pointer is to a descriptor of the stub.
+        The symbol is NAME@plt, or NAME@import where the image has a NAME@plt of its own. Where the
+        ABI has function descriptors, the pointer is to a descriptor of the stub.
 
         Args:
             name: of the import.

@@ -288,8 +288,10 @@ class UnicornMachine(Described):
                 takes; None: none are added.
 
         Raises:
-            Unsupported: the engine's architecture is not known, or the engine is too old.
+            Unsupported: the engine's architecture is not known, or the engine is too old, or
+                differs from what is known of it.
             ImageError: the file of symbols cannot be read.
+            BadArgument: `symbols` is neither.
         """
         check_version()
         name = arch or arch_of(uc)

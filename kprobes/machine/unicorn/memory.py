@@ -484,7 +484,9 @@ class GuestMemory:
         return known
 
     def _forget_code(self, addr: int, size: int) -> None:
-        """Forget which pages in [addr, addr + size) are executable: mappings change there."""
+        """Forget which pages in [addr, addr + size) are executable: mappings change there. On
+        guests with segments, forget it of all pages.
+        """
         if self.guest.memory.segments:
             self.executable_pages.clear()
         for page in [page for page in self.executable_pages if addr <= page < addr + size]:

@@ -125,7 +125,7 @@ class EngineOwner:
             start: the engine's own emu_start().
             begin: address where it starts, mode bits included.
             until: address where it ends.
-            timeout: microseconds; 0: no bound.
+            timeout: microseconds of all starts together; 0: no bound.
             count: the most instructions of each start; 0: no bound.
 
         Raises:

@@ -83,7 +83,7 @@ class PassedOver:
             regs: the CPU's registers.
 
         Returns:
-            False: the hook is to leave pc as it is. `report` may have set it.
+            False, always: the hook is to leave pc as it is. `report` may have set it.
         """
         addr = regs.pc
         code = self._cpu.engine.read(addr, self._decoded.size) or b""

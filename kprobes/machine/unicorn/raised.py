@@ -114,8 +114,8 @@ class Raised:
         theirs = _ASKED(self._theirs) if self._theirs else None
 
         def asked(uc: int, number: int) -> bool:
-            """Note pc if an interrupt was raised (`number` is 0 or more), and return the own
-            function's answer.
+            """Note pc if an interrupt was raised (`number` is 0 or more), and return the answer of
+            the engine's own function; False where it has none.
             """
             if number >= 0:  # else nothing has been raised
                 note[0] = read_pc()

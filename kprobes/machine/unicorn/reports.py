@@ -212,7 +212,8 @@ class Reports:
     def add_hooks(self) -> None:
         """Add the hooks to the engine: of interrupts and, as far as this guest needs them, of
         invalid instructions, system calls, failed accesses and the virtual TLB. On an engine that
-        has an owner only the first two kinds are added.
+        has an owner only the first two kinds are added. Where the engine loses the pc of
+        interrupts, it is noted from now on (Raised).
         """
         if self._raised is not None:
             self._raised.begin()
@@ -236,8 +237,8 @@ class Reports:
             self._hooks.append(add(const.UC_HOOK_TLB_FILL, TLB(self._fill_callback())))
 
     def remove_hooks(self) -> None:
-        """Remove the hooks that add_hooks() has added, and give an owner the engine's own
-        emu_start() back.
+        """Remove the hooks that add_hooks() has added, note the pc of interrupts no more (Raised),
+        and give an owner the engine's own emu_start() back.
         """
         for hook in self._hooks:
             self._engine.unhook(hook)
@@ -475,7 +476,7 @@ class Reports:
 
         def on_invalid(_uc: int, _user: int) -> bool:
             """Serve an invalid instruction: a breakpoint of the core's, or a stub of an import. It
-            never raises.
+            never raises: what is raised is kept for the run, and the result is True.
 
             Returns False where it is neither, or the run ends there: the engine then stops with an
             error.
@@ -576,10 +577,14 @@ class Reports:
 
     def _ask_handlers(self, number: int) -> bool:
         """Have the user's handler, else the CPU's own rules, serve an interrupt; return True if one
-        of them has.
+        of them has. The registers are the CPU's, as the caller has set them.
 
         Args:
             number: of the interrupt.
+
+        Raises:
+            GuestFault: the CPU's rules find no memory where the vectors or the stack are.
+            BaseException: the handler has raised it.
         """
         regs, handler = self._regs, self.interrupt_handler
         return (handler is not None and handler(regs, number)) or self._interrupts.serve(
@@ -621,7 +626,8 @@ class Reports:
         An exception of single-step mode in the core's pages goes to the core. Where nothing handles
         the interrupt, it is noted in RunState.interrupt, and the engine is stopped: the run reports
         a fault then. On an engine that has an owner, it is left to the owner. In a trial
-        (RunState.trial), and at the address where the run ends, the engine is only stopped.
+        (RunState.trial), and at the address where the run ends, the engine is only stopped. An
+        interrupt that the engine reports once more as it stops (Interrupts.lingers) is ignored.
 
         Args:
             number: of the interrupt, as the engine has it.
@@ -690,7 +696,8 @@ class Reports:
             pc: where it comes; the core may send the guest elsewhere, which sets pc.
 
         Returns:
-            True where it is none of the guest's. False: it is, at the engine's pc.
+            True where it is none of the guest's. False: it is, at the engine's pc; also where it
+            comes elsewhere, or there is no core: nothing was reported then.
         """
         sink, regs = self._state.sink, self._regs
         if sink is None or not sink.ours(pc):

@@ -211,9 +211,10 @@ class Runner:
 
         Neither is pc set here nor the engine started: the caller does both. The core (the sink) is
         told where the run begins. For an outermost run without a sink, `before_run` is called
-        instead. A signal of Python's that waits already will stop an outermost run. The latter also
-        forgets what a device's function has raised before (RunState.raised), and RunState.skip,
-        unless it begins there; then Python serves hits (RunState.leave_hits_to_python).
+        instead. A signal of Python's that waits already will stop an outermost run. An outermost
+        run also forgets what a device's function has raised before (RunState.raised), and
+        RunState.skip, unless the run begins at that call site; then Python serves hits
+        (RunState.leave_hits_to_python).
 
         Args:
             target: address where the run begins, mode bits included.
@@ -634,7 +635,9 @@ class Runner:
     def _come_to_rest(self) -> bool:
         """Complete a displaced instruction after a stop, and call the handlers of signals that
         came. The note of the stop is removed; `stopped_by` becomes its reason, unless this raises.
-        Where it is the time of an outer run that is up, the note stays: that run is to stop, too.
+        A displaced instruction that would have to be executed once more is given up, and pc goes
+        back to its original address, unless the stop was for a signal. Where it is the time of an
+        outer run that is up, the note stays: that run is to stop, too.
 
         Returns:
             True where stop(), or an interrupt of the CPU's, has ended the run; False where the run

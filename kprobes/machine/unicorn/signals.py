@@ -433,7 +433,9 @@ class HeldSignals:
             self.call(self.waiting.pop(0), sys._getframe(1))
 
     def _call_rest(self) -> None:
-        """Call the handlers of the signals that came, all of them even where one raises."""
+        """Call the handlers of the signals that came, all of them even where one raises; then raise
+        what the last one of those that raise has raised.
+        """
         try:
             self._call_all()
         except BaseException:
@@ -528,11 +530,12 @@ def _is_users(frame: FrameType | None) -> bool:
 
 
 def _is_library(file: str) -> bool:
-    """Return True for a file of Python's own library, or of one that the core uses. The user's
-    handlers may call such code as well as the core: its callers tell which does.
+    """Return True for a file of Python's own library, or of one that the core uses, and for code
+    that is in no file, as "<string>". The user's handlers may call such code as well as the core:
+    its callers tell which does.
 
     Args:
-        file: path of the code's file.
+        file: path of the code's file, as the code object has it.
     """
     return file.startswith(("<", *_LIBRARIES)) or (
         file.startswith(_STANDARD) and "-packages" not in file

@@ -575,9 +575,10 @@ class Snapshots:
 
     def _hold_again(self, guest: KeptGuest) -> None:
         """Write the snapshot's memory into the blocks that are mapped now, where they are other
-        blocks than those that it has kept.
+        blocks than those that it has kept, and drop the translations of code there.
 
-        The snapshot keeps those blocks from now on.
+        The snapshot keeps those blocks from now on, and `guest.way` is made anew. Nothing is done
+        where all blocks that it has kept are still mapped.
 
         Args:
             guest: what the snapshot has kept.

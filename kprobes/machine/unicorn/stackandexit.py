@@ -33,8 +33,9 @@ class StackAndExit:
 
     def bring(self) -> None:
         """Map the stack, the exit page and, where the calling convention has a thread pointer, a
-        page for that; set the registers that point there. `stack_top` is set; the stack pointer is
-        4,096 bytes below it. A CPU that saves contexts in memory gets memory for these, too.
+        page for that, whose first word is its own address; set the registers that point there.
+        `stack_top` and RunState.exit are set; the stack pointer is 4,096 bytes below the former. A
+        CPU that saves contexts in memory, or that needs tables there, gets memory for these, too.
 
         Raises:
             NoMemory: there is no room.
@@ -74,8 +75,8 @@ class StackAndExit:
 
     def near_thread_pointer(self, addr: int) -> bool:
         """Return True for an address within 64 KiB of the thread pointer, where thread-local
-        storage may be. Where that is 0, null pointers are near it, too: the result is True
-        only if an image uses such storage.
+        storage may be. Where the thread pointer is 0, null pointers are near it, too: the result is
+        then True only if an image uses such storage.
         """
         if not self._thread_pointer and not self.thread_local:
             return False

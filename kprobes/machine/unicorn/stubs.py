@@ -129,8 +129,9 @@ class Stubs:
             self._lay_jump(trap, pointer)
 
     def lay_jumps(self) -> None:
-        """Replace the trap of each stub by a jump, where its function is known without running
-        guest code.
+        """Replace the trap of each stub by a jump, where that is possible (_lay_jump()) and its
+        function is known without running guest code. Stubs of imports that a Python function serves
+        keep their traps.
 
         Called before a snapshot is taken.
         """

@@ -881,7 +881,8 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     def _do_mprotect(self, regs: Regs, address: int, size: int, protection: int, *_: int) -> int:
         """Serve mprotect(): change what the guest may do in memory, and return 0.
 
-        -ENOMEM where the memory is not mapped, belongs to the library, or is more than 256 MiB.
+        -ENOMEM where the memory is not mapped, is the library's or a device's, does not begin at a
+        page, or is more than 256 MiB.
 
         Args:
             regs: the registers at the call.

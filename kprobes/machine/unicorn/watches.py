@@ -128,7 +128,7 @@ class Watches:
 
         def on_instruction(_uc: int, address: int, length: int, _user: int) -> None:
             """Report an instruction, unless it is executed again at rest, or the engine reports it
-            twice.
+            twice. Nothing is reported after remove(), and while an exception waits to be raised.
             """
             nonlocal last
             if not watched or state.parked is not None or state.resting == state.depth:

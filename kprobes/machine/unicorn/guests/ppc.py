@@ -54,7 +54,7 @@ def _ppc(wide: bool, msr: int) -> Guest:
     """
 
     def set_up(engine: Engine) -> None:
-        """Set the MSR of a new engine, and its TLB."""
+        """Set bits of the MSR (`msr`) of a new engine, and in 64 bits choose its virtual TLB."""
         if wide:
             engine.uc.ctl_set_tlb_mode(unicorn.UC_TLB_VIRTUAL)
         register = ppc_const.UC_PPC_REG_MSR

@@ -104,7 +104,9 @@ def _sparc(bits: int) -> Guest:
     calls, unaligned, division = (0x80, 7, 0x2A) if bits == 32 else (0x100, 0x34, 0x28)
 
     def set_up(engine: Engine) -> None:
-        """Turn floating point on in a new engine, and set its condition codes to 0."""
+        """Turn floating point on in a new engine, and set its condition codes to 0; in 32 bits
+        choose supervisor mode, in 64 bits the engine's virtual TLB.
+        """
         codes(engine)[1](0)
         if bits == 64:
             # the CPU's own refuses addresses above the lower half

@@ -189,7 +189,8 @@ class FollowedCalls:
             cpu: says where its registers are in the engine.
 
         Returns:
-            False where host code cannot find the return address: it then follows no calls.
+            False where it is not known where the engine keeps the stack pointer or the return
+            address, or a return has more to restore than host code can: it then follows no calls.
         """
         linkage, table = cpu.arch.linkage, cpu.arch.regs
         cells: Mapping[str, Cell | Windowed] = cpu.windowed or cpu.cells

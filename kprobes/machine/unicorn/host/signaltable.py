@@ -64,7 +64,8 @@ def _interpreters_data() -> tuple[int, int]:
     """Return (address, bytes) of the interpreter's own variables, among which None is.
 
     Raises:
-        OSError, ValueError: the operating system does not tell.
+        OSError: the operating system does not tell.
+        ValueError: None is in no memory that can be written, or that has more than 32 MiB.
     """
     start = end = 0
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as rows:
@@ -95,7 +96,9 @@ def _places(data: bytes, wanted: bytes) -> Iterator[int]:
 
 def _handlers(module: Any, numbers: Sequence[int], start: int, size: int) -> int | None:
     """Find the table of handlers, and return SignalTable.handlers; None: there is no such table, or
-    more than one, or Python's functions do not use it.
+    more than one, or Python's functions do not use it, or no signal has its default handler.
+
+    A signal that has it gets others meanwhile, and is put back.
 
     Args:
         module: the module `_signal`.

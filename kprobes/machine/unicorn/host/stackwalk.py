@@ -238,7 +238,8 @@ class HostStackWalk:
             self._place(pc, row)
 
     def _place(self, pc: int, row: tuple[int, int, int, int]) -> None:
-        """Write the row of an address into the hash table in which host code looks it up.
+        """Write the row of an address into the hash table in which host code looks it up, over the
+        row that the address has already.
 
         Args:
             pc: the address.

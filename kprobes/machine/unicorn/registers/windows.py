@@ -227,7 +227,7 @@ def _follow(
 
     Returns:
         The addresses to which the pointer has pointed; empty where a register is not found in a
-        window.
+        window, or code has not moved the pointer.
     """
     places, before, seen = _places(pointer, indexes, bits), 0, set()
     for move in ("", *guest.checks.moves):
