@@ -215,7 +215,8 @@ def _root(tree: Word, arch: Arch) -> RecordedNumber | None:
     if kind == "argument" and abi is not None:
         if number < len(abi.args):
             return RecordedNumber(root="register", name=abi.args[number])
-        return RecordedNumber(root="sp", steps=(abi.stack_args + (number - len(abi.args)) * word,))
+        offset = abi.stack_args + (number - len(abi.args)) * word
+        return RecordedNumber(root="sp", steps=(offset * arch.callers,))
     if kind == "stack":
         return RecordedNumber(root="sp", steps=(number * word * arch.callers,))
     if kind == "sp":

@@ -443,11 +443,11 @@ class Writer:
         """Fetch a word of the guest's stack.
 
         Args:
-            offset: bytes from the stack pointer to the word.
+            offset: bytes from the stack pointer to the word, in the direction of older frames.
             failed: label for a stack that cannot be read.
         """
         self.context(WORD, SP)
-        self._add(offset)
+        self._add(offset * self._arch.callers)
         self._load(self._word, failed)
 
     def context(self, register: int, word: int) -> None:

@@ -19,6 +19,7 @@ from kprobes import arch as architectures
 from kprobes.conformance import Conformance
 from kprobes.debug.registers import register
 from kprobes.errors import OutOfReach
+from kprobes.events import parse_event, program_of
 from kprobes.testing import Case
 from kprobes.testing._states import States
 
@@ -329,3 +330,16 @@ def test_a_system_call_and_a_descriptor(guest: QemuMachine) -> None:
 def test_numbers_of_registers_in_debug_information() -> None:
     arch = architectures.get("parisc")
     assert [register(arch, number) for number in (0, 1, 26, 31, 32)] == [None, "r1", "r26", "r31", None]
+
+
+def test_programs_read_the_stack_where_it_grows_upwards(programs: Callable[[str], Path]) -> None:
+    """A program of an event fetches the stack's words, and arguments there, below the stack pointer, as Python does."""
+    qemu_for("parisc-O2")
+    with QemuMachine.user([programs("parisc-O2")], env={}, timeout=20, stdout=subprocess.DEVNULL) as m:
+        k = Kprobes(m)
+        event = parse_event("p reverse_bits first=$arg1 fifth=$arg5 sixth=$arg6 word=$stack13", m)
+        program, fetched = program_of(event, m), []
+        k.register(Kprobe(symbol_name="reverse_bits", pre_handler=lambda p, regs: fetched.append(event.fetch(regs))))
+        with k.attach(program.program, "reverse_bits", engine="interpreter"):
+            m.call("reverse_bits", *range(1, 7))
+        assert fetched == [(1, 5, 6, 5)] == [program.decode(bytes(record))[0] for record in program.ring]
