@@ -68,8 +68,12 @@ class MachineNames:
         ]
 
     def markers(self) -> Sequence[tuple[str, str]]:
-        """Return provider and name of each static tracepoint."""
-        return [(marker.provider, marker.name) for marker in self._machine.debug.markers()]
+        """Return (provider, name) of each static tracepoint of the program."""
+        return [
+            (marker.provider, marker.name)
+            for marker in self._machine.debug.markers()
+            if self._fits(marker.module)
+        ]
 
     def parameters(self, address: int) -> Sequence[str]:
         """Return the parameters of the function at an address as C declares them: `int* n`; none

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +12,7 @@ from kprobes.script.listing import (
     lines,
     looks_like_a_missing_file,
     missing_file_warning,
+    programs_of,
 )
 from kprobes.script.points import read
 from kprobes.script.source import NOWHERE, Diagnostics, ScriptSource
@@ -43,6 +45,17 @@ def load(path: str) -> Names:
 
 
 GUEST = ListedProgram("./demo", Names())
+
+
+def test_markers_are_listed_under_their_own_file() -> None:
+    """A program's and a library's markers each stand under the file that has them."""
+    files = [SimpleNamespace(module="", path="./demo"), SimpleNamespace(module="libc.so.6", path="/lib/libc.so.6")]
+    markers = [SimpleNamespace(provider="heap", name="grow", module=""),
+               SimpleNamespace(provider="libc", name="setjmp", module="libc.so.6")]
+    machine = SimpleNamespace(symbols=[], debug=SimpleNamespace(files=files, markers=lambda: markers))
+    program, library = programs_of(machine, "./demo")
+    assert program.names.markers() == [("heap", "grow")]
+    assert library.names.markers() == [("libc", "setjmp")]
 
 
 @pytest.mark.parametrize(
