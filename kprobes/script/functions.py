@@ -304,7 +304,8 @@ def number(g: BlockWriter, node: tree.Name | tree.FunctionCall) -> None:
             g.asm.load(0, _CONTEXT, 8 * (ARGUMENT + int(word[3:])), 8)
     elif word.startswith("sarg") and word[4:].isdecimal():
         g.asm.load(0, _CONTEXT, 8 * SP, 8)
-        g.asm.compute_with("+", 0, g.world.stacked + int(word[4:]) * g.world.bits // 8)
+        beyond = g.world.callers * int(word[4:]) * g.world.bits // 8
+        g.asm.compute_with("+", 0, g.world.stacked + beyond)
         g.read_number(IntegerType(g.world.bits, False))
     elif word in signatures.PREDICATES:
         kind = g.type(_arguments(node)[0])

@@ -43,7 +43,9 @@ class GuestWorld:
         bits: bits of its addresses.
         order: its byte order.
         cpus: number of its CPUs.
-        stacked: bytes from the stack pointer to the first argument on the stack.
+        stacked: bytes from the stack pointer to the first argument on the stack; negative where the
+            stack grows upwards.
+        callers: direction of the next argument on the stack: 1 above, -1 below.
         machine: whose guest it is.
         debug: its debug information.
     """
@@ -61,7 +63,8 @@ class GuestWorld:
         self.bits = arch.bits
         self.cpus = machine.cpus
         self.order = "big" if arch.order is Order.BIG else "little"
-        self.stacked = arch.abi.stack_args if arch.abi is not None else 0
+        self.callers = arch.callers
+        self.stacked = arch.abi.stack_args * arch.callers if arch.abi is not None else 0
         self._types: dict[str, ValueType | None] = {}
         self._sized: dict[str, bool] = {}
         self._enumerators: dict[str, tuple[int, types.EnumType]] | None = None

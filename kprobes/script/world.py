@@ -18,13 +18,15 @@ class World(Protocol):
         order: byte order of the guest's memory, "little" or "big".
         cpus: how many there are.
         stacked: bytes from the stack pointer to the first argument on the stack, at a function's
-            entry.
+            entry; negative where the stack grows upwards.
+        callers: direction of the next argument on the stack: 1 above, -1 below.
     """
 
     bits: int
     order: str
     cpus: int
     stacked: int
+    callers: int
 
     def type(self, name: str) -> ValueType | None:
         """Return a C type by its name, as debug information has it: `struct foo`, a typedef; None:
@@ -54,6 +56,7 @@ class NoGuest:
     order: str = sys.byteorder
     cpus = 1
     stacked = 0
+    callers = 1
 
     def type(self, name: str) -> ValueType | None:
         """Return None: there are no types."""

@@ -343,3 +343,13 @@ def test_programs_read_the_stack_where_it_grows_upwards(programs: Callable[[str]
         with k.attach(program.program, "reverse_bits", engine="interpreter"):
             m.call("reverse_bits", *range(1, 7))
         assert fetched == [(1, 5, 6, 5)] == [program.decode(bytes(record))[0] for record in program.ring]
+
+
+def test_scripts_read_arguments_where_the_stack_grows_upwards(programs: Callable[[str], Path]) -> None:
+    """sargN is an argument on the stack: below the stack pointer, as argN is."""
+    qemu_for("parisc-O2")
+    with QemuMachine.user([programs("parisc-O2")], env={}, timeout=20, stdout=subprocess.DEVNULL) as m:
+        k = Kprobes(m)
+        with k.script('uprobe:reverse_bits { printf("%d %d %d %d\\n", sarg0, sarg1, arg4, arg5); }', quiet=True) as script:
+            m.call("reverse_bits", *range(1, 7))
+        assert script.output.strip() == "5 6 5 6"
