@@ -147,7 +147,7 @@ class Unknown(Device):
 
     def read(self, offset: int, size: int) -> int:
         """Return the register at `offset` as a reset leaves it, or the part of it that an access of
-        `size` bytes reads.
+        `size` bytes reads; 0 where no register is known.
         """
         for start in range(offset, max(offset - LARGEST, -1), -1):
             value, width = self._reset.get(start, (0, 0))

@@ -228,7 +228,8 @@ class SystemControl(Device):
 
     def _write_timer(self, offset: int, value: int) -> None:
         """Write a register of SysTick: the control register starts or stops it, the next one has
-        the reload value; any value written to the counter starts it again.
+        the reload value; any value written to the counter starts it again, and clears the flag that
+        it has counted to 0. Writes to the fourth change nothing.
 
         Args:
             offset: of the register, 0x10 to 0x1F.

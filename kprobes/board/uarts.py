@@ -101,8 +101,8 @@ class SimpleUart(Uart):
         self.update()
 
     def read(self, offset: int, size: int) -> int:
-        """Return the register at `offset`; `size` does not matter. Reading data takes a received
-        byte.
+        """Return the register at `offset`, 0 where none is; `size` does not matter. Reading data
+        takes a received byte.
         """
         if offset == 0:
             return 2 | bool(self.received)
@@ -146,8 +146,8 @@ class Pl011(Uart):
         return self._ready | (self.RECEIVED | self.TIMEOUT if self.received else 0)
 
     def read(self, offset: int, size: int) -> int:
-        """Return the register at `offset`; `size` does not matter. Reading DR takes a received
-        byte.
+        """Return the register at `offset`, 0 where none is; `size` does not matter. Reading DR
+        takes a received byte. Registers in KEPT are as they were written.
         """
         if offset == self.DR:
             value = self.take()
@@ -301,8 +301,8 @@ class Stm32F4Usart(Uart):
         return self.EMPTY | self._sent | (self.RECEIVED if self.received else 0)
 
     def read(self, offset: int, size: int) -> int:
-        """Return the register at `offset`; `size` does not matter. Reading DR takes a received
-        byte.
+        """Return the register at `offset`, 0 where none is; `size` does not matter. Reading DR
+        takes a received byte. Registers in KEPT are as they were written.
         """
         if offset == self.STATUS:
             return self._status()

@@ -259,7 +259,7 @@ def gather(folder: str | os.PathLike[str], results: Iterable[Any]) -> pyarrow.da
     Args:
         folder: the folder that the jobs have recorded to (Calls.dataset).
         results: the results of all items whose records count, those of a resumed campaign's first
-            part included; results that are no mapping with "part" and "rows" are passed over.
+            part included; results that are no mapping, or have no "part", are passed over.
 
     Raises:
         DatasetError: the folder cannot be read or written, or rows that results name are not there.

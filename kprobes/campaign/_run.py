@@ -311,10 +311,10 @@ class _Run:
     def _finished(self, future: Future[Any], batch: _Batch) -> Iterator[Outcome[Any, Any]]:
         """Yield the outcomes of a batch that has ended, and adapt the size of further batches.
 
-        Where a batch of several items has died, nothing is yielded: its items go to `singly`, to be
-        tried alone. A batch of one item that has died has the error as outcome, if the executor is
-        a Local or nothing else was under way; else another batch may be the cause, and the item
-        goes to `suspects`, to be tried when nothing else is under way.
+        Where a batch of several items has died, nothing is yielded: `size` becomes 1, and its items
+        go to `singly`, to be tried alone. A batch of one item that has died has the error as
+        outcome, if the executor is a Local or nothing else was under way; else another batch may be
+        the cause, and the item goes to `suspects`, to be tried when nothing else is under way.
 
         Args:
             future: the batch's future, which is done.

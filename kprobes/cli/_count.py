@@ -315,7 +315,7 @@ def cover(
     sources: str,
     as_json: bool,
 ) -> None:
-    """Run FILE and say how much of each function was executed."""
+    """Run FILE and say how much was executed of each function that ran."""
     from ..tracing.coverage import format_of
 
     kind = "" if output is None else format_of(output)

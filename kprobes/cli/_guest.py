@@ -43,8 +43,8 @@ class GuestCommand(click.Command):
     """A click command whose words behind `--` are the guest's arguments."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words in front of `--`; keep those behind it as ctx.meta[PROGRAM]. click calls
-        it.
+        """Parse the words in front of `--`; keep those behind it as ctx.meta[PROGRAM], which is
+        None where there is no `--`. click calls it.
         """
         own, found, rest = args, "--" in args, list[str]()
         if found:
@@ -259,7 +259,9 @@ def warnings_said() -> Iterator[None]:
             warnings.simplefilter("always", kind)
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-            """Keep a warning of the library; pass any other one on."""
+            """Keep the text of a RuntimeWarning of the library's own class, once; pass any other
+            warning on.
+            """
             if (
                 issubclass(category, RuntimeWarning)
                 and category.__module__.partition(".")[0] == "kprobes"

@@ -156,7 +156,8 @@ def _power(exponent: int) -> Bound:
 def text(value: Any) -> str:
     """Return a key or value of a map as text.
 
-    Structures are shown by their members, bytes as text if they are text.
+    Structures are shown by their members, lists in brackets, bytes as text if they are text, else
+    in hexadecimal. Control characters are escaped.
     """
     if isinstance(value, (ctypes.Structure, ctypes.Union)):
         members = ", ".join(f".{name} = {text(getattr(value, name))}" for name in _shown(value))
@@ -176,7 +177,9 @@ def _shown(value: Any) -> tuple[str, ...]:
 
 
 def _bytes(raw: bytes) -> str:
-    """Return bytes as the text up to a NUL where only NULs follow; else in hexadecimal."""
+    """Return bytes as the text up to a NUL where only NULs follow; else, or where all are NULs, in
+    hexadecimal. Control characters of the text are escaped.
+    """
     head, _, tail = raw.partition(b"\0")
     if not any(tail) and (head or not raw):
         return head.decode("utf-8", "backslashreplace").translate(CONTROLS)

@@ -91,7 +91,10 @@ def _escaped(name: str) -> str:
 
 
 def table(heads: tuple[str, ...], rows: Sequence[tuple[Any, ...]], to_stderr: bool = False) -> None:
-    """Print a table: by rich on a terminal, as plain columns elsewhere. Numbers are right-aligned.
+    """Print a table: by rich on a terminal, as plain columns elsewhere.
+
+    A column is right-aligned where the first row has an integer in it. Control characters of values
+    are escaped.
 
     Args:
         heads: names of the columns.

@@ -109,6 +109,9 @@ class _FunctionWalk:
     def function(self, entry: int) -> None:
         """Fill `rows` for one function: walk it until nothing changes any more.
 
+        Functions that it calls are added to `entries` and `todo`, and uses of the context's address
+        to `escapes`.
+
         Args:
             entry: the function's first slot, which `entries` has.
         """

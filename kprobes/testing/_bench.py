@@ -318,7 +318,8 @@ class Bench:
 
     def _map_own_pages(self) -> None:
         """Register a probe and remove it, so that the library maps its pages now and not in
-        a run.
+        a run. Nothing happens where no case of the lowest mode has the outcome `step`, or the probe
+        is refused.
         """
         mode = min(self._arch.traps.end)
         case = next((c for c in self.file.cases if c.outcome == "step" and c.mode == mode), None)

@@ -149,8 +149,8 @@ class Executed:
         return ""
 
     def _look(self) -> None:
-        """Search text for EXECUTEs, in the pages that are new or have changed, and set `_by`
-        anew.
+        """Search text for EXECUTEs, in the pages that are new or have changed; set `_pages` and
+        `_by` anew, for all pages.
         """
         assert self._arch.executing is not None
         find = self._arch.executing.all

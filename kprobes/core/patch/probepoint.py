@@ -360,7 +360,10 @@ class Probepoint:
         return hits
 
     def settle_count(self) -> None:
-        """Add the hits that the machine has counted to the nhit of the active probes."""
+        """Add the hits that the machine has counted to the nhit of the active probes.
+
+        `uncounted` is 0 afterwards.
+        """
         hits = self.uncounted
         if self.served is not None:
             self.counted -= self.served.take_hits()

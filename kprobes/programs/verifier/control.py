@@ -154,7 +154,8 @@ def _branch(insn: Instruction, to: int) -> Control:
 
     def branch(path: Path) -> bool:
         """Go on with one way of the jump, and keep the other for later, where both are walked.
-        Returns True: the path goes on.
+        Returns True: the path goes on. Raises ProgramError: the comparison has no meaning, or
+        a register has no value.
         """
         state = path.state
         a = state.regs[dst]

@@ -38,7 +38,11 @@ class Access:
     frame: int | None = None
 
     def joined(self, other: Access) -> Access:
-        """Return the access that holds for this path and another one at the same instruction."""
+        """Return the access that holds for this path and another one at the same instruction.
+
+        Kinds that differ become ANY; an offset, map or frame that differs, or is of another kind,
+        becomes None.
+        """
         if self == other:
             return self
         same = self.kind == other.kind

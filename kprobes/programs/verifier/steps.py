@@ -268,7 +268,10 @@ def _store(insn: Instruction) -> Step:
     imm = const(insn.imm & M64) if insn.cls == isa.ST else None
 
     def store(path: Path) -> None:
-        """Store the register or constant where the destination points."""
+        """Store the register or constant where the destination points; a store to the stack by
+        another register than r10 sets `findings.stores`. Raises ProgramError: the store is not
+        allowed, or a register has no value.
+        """
         value = path.read(insn.src) if imm is None else imm
         pointer = memory.pointed(path, insn.dst)
         if insn.dst != 10 and pointer.region.kind == STACK:
