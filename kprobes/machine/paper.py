@@ -579,7 +579,8 @@ class PaperMachine:
         return self.read(pc, length)
 
     def _stops(self, cpu: int, pc: int, code: bytes) -> bool:
-        """Return True where a breakpoint is about to be executed.
+        """Return True where a breakpoint is about to be executed, as the function `breaks` of the
+        constructor says; without one, where the code begins with the architecture's breakpoint.
 
         Args:
             cpu: number of the CPU.

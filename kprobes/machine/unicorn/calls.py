@@ -342,7 +342,10 @@ class FunctionCalls:
         """Run the guest to an address, a stop() or a return, while this thread has the CPU. What
         Runner.run() raises is raised.
 
-        Where `start` is given, the return address is set to the page where runs end.
+        Where `start` is given, the return address is set to the page where runs end; where it is a
+        symbol, the registers by which the function finds its data (TOC, gp) are set, too. If the
+        guest does not go on where it stands, a branch that waits for its delay slot is finished
+        first (DelaySlots.finish_branch()).
 
         Args:
             start: address or symbol; None: where the guest stands.

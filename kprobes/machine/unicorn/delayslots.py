@@ -166,7 +166,8 @@ class DelaySlots:
 
     def goes_along(self, pc: int) -> bool:
         """Return True where the instruction at `pc` is executed together with the branch before it,
-        and counts as one with it: it is in a delay slot and does not jump itself.
+        and counts as one with it: it is in a delay slot or forbidden slot, and neither jumps itself
+        nor is one that no probe may be at (Insn.reject).
 
         A jump alone may be a loop.
         """

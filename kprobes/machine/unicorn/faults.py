@@ -431,8 +431,8 @@ class FaultReports:
 
         Args:
             error: the engine's error number, not 0.
-            pc: address of the instruction that has failed, as where() returns it: in a slot where
-                it is a displaced one, without mode bits.
+            pc: address of the instruction that has failed, without mode bits: in a slot where it is
+                a displaced one.
         """
         m = self._cpu
         access, signal = ERRORS.get(error, ("engine", 11))

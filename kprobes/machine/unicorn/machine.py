@@ -600,9 +600,11 @@ class UnicornMachine(Described):
             GuestFault: the guest has failed, and no handler has handled that.
             GuestTimeout: a bound was reached.
             GuestStopped: stop() has ended the call.
-            UnknownSymbol: there is no such symbol.
+            UnknownSymbol, AmbiguousSymbol: there is no such symbol, or there are several.
             BadArgument: an argument or a bound is of a wrong kind, or too large.
-            Unsupported: the architecture has no calling convention.
+            Unsupported: the architecture has no calling convention, or passes fewer pointers in
+                registers; or the engine cannot count instructions beyond a jump, or cannot run any
+                more.
             NoMemory: there is no room for the copies.
             MachineBusy: another thread runs this machine or changes its probes, or a device's
                 function calls.
@@ -634,8 +636,9 @@ class UnicornMachine(Described):
         Raises:
             GuestFault: the guest has failed, and no handler has handled that.
             GuestTimeout: a bound was reached.
-            UnknownSymbol: there is no such symbol.
+            UnknownSymbol, AmbiguousSymbol: there is no such symbol, or there are several.
             BadArgument: an address or a bound is of a wrong kind, or too large.
+            Unsupported: the engine cannot count instructions beyond a jump, or cannot run any more.
             MachineBusy: another thread runs this machine or changes its probes, or a device's
                 function calls.
             ReentryError: too many runs are nested.

@@ -39,7 +39,7 @@ def mending(engine: Engine, guest: Guest, arch: Arch) -> Callable[[], None] | No
         The function; None where the engine leaves nothing wrong.
 
     Raises:
-        Unsupported: the engine's words are not where they are known to be.
+        Unsupported: that does not help, or the engine's words are not where they are known to be.
     """
     mended = guest.memory.mended
     if mended is None:

@@ -116,7 +116,7 @@ class Stubs:
     # --- jumps in place of traps
 
     def _count(self, trap: int, pointer: int) -> None:
-        """Count a call of a stub; at the 16th (OFTEN), have a jump to the function take the place
+        """Count a call of a stub; at each 16th (OFTEN), have a jump to the function take the place
         of its trap, if that is possible.
 
         Args:

@@ -262,7 +262,9 @@ class Watches:
     def _begin(self, start: int, report: Watched, park: Callable[[BaseException], None]) -> int:
         """Note a new watch, and return its number; the caller adds its hook.
 
-        Hooks of watches that have ended are deleted, if the engine is at rest.
+        Hooks of watches that have ended are deleted, if the engine is at rest. The first watch adds
+        hooks that all share: those that carry out stops (RunState.stop_in_front_of_blocks()) and
+        have accesses reported behind blocks that change themselves.
 
         Args:
             start: guest address of the first byte.
