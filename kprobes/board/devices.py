@@ -181,7 +181,7 @@ def make_device(kind: str, start: int, settings: Mapping[str, object]) -> Device
         settings: what else the model takes: "size", "line", "name" and its own.
 
     Raises:
-        BadArgument: there is no such kind, or it does not take one of the settings.
+        BadArgument: there is no such kind, or it does not take one of the settings, or its value.
     """
     if kind not in KINDS:
         raise BadArgument(f"{kind!r} is no device", hint=f"there are {', '.join(KINDS)}")

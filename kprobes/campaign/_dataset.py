@@ -302,7 +302,8 @@ def _to_file(stream: Path, kept: list[Rows]) -> None:
         kept: [first row, number of rows] of each item, ascending.
 
     Raises:
-        DatasetError: rows that count are not there; then the stream stays.
+        DatasetError: rows that count are not there; then the stream stays, and the file is left
+            unfinished beside it.
     """
     import pyarrow
 

@@ -302,7 +302,7 @@ def record(
     as_json: bool,
     verbose: bool,
 ) -> None:
-    """Probe FILE, run it, and keep every hit in a file, for `kprobes report` and other tools."""
+    """Probe FILE, run it, and keep the hits in a file, for `kprobes report` and other tools."""
     import json
 
     from ..tracing.recorder import Recording

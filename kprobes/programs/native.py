@@ -190,7 +190,9 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, code: bytes) -> None:
-    """Write code to a file of the cache, whole or not at all; errors are ignored.
+    """Write code to a file of the cache, behind MAGIC and its SHA-256 digest, whole or not at all.
+
+    Its folder is made where it is missing. OSErrors are ignored.
 
     Args:
         path: the file.

@@ -262,7 +262,8 @@ class SlotCache:
         return [(start, self._areas[start].end) for start in self._starts]
 
     def _new_area(self, near: int, count: int) -> int:
-        """Map an area of `count` units, fill it with traps, and return its address.
+        """Map an area of `count` units, fill it with traps, add it to the areas, and return its
+        address.
 
         Args:
             near: address that it is to be near to.

@@ -75,6 +75,8 @@ class HelperCall:
     def joined(self, map: Map | None, texts: Mapping[int, int]) -> HelperCall:
         """Return the call that holds for this path and another one at the same instruction.
 
+        Its map is None where the two differ; `texts` has the arguments of both paths.
+
         Args:
             map: the map that the other path gives to the helper; None: none.
             texts: the other path's `texts`.
