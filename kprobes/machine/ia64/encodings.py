@@ -30,7 +30,8 @@ class Effects:
     def run(self, regs: Regs, word: int, upper: int) -> bool:
         """Execute an instruction of this unit.
 
-        Its qualifying predicate is not looked at: the caller has found that it holds.
+        Its qualifying predicate is not looked at: the caller has found that it holds, or that the
+        instruction is executed in any case (rows.ALWAYS).
 
         Args:
             regs: the CPU's registers.

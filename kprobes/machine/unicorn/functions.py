@@ -47,8 +47,9 @@ class Functions:
         return entry.addr | entry.mode
 
     def introduce(self, pointer: int) -> None:
-        """Set the registers by which a function finds its data (TOC, gp), as a call of it does.
-        Most ABIs have none.
+        """Set the registers by which a function finds its data (TOC, gp), as a call of it does. On
+        TriCore the upper context is saved in guest memory, which a call does there. Most ABIs have
+        no such thing (Abi.enter), and nothing is done.
 
         Args:
             pointer: the function's address, as pointers have it.

@@ -222,6 +222,7 @@ class UnicornMachine(Described):
             Unsupported: the engine does not run this architecture, or nothing assembles for it.
             ImageError: the file of symbols cannot be read, or the assembly text does not parse.
             NoMemory: the code cannot be mapped there.
+            BadArgument: `symbols` is neither.
         """
         machine = cls._open(architectures.get(arch))
         machine.parts.loader.place_code(

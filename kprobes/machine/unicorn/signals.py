@@ -379,8 +379,8 @@ class HeldSignals:
                 self._finish()
 
     def _finish(self) -> None:
-        """Call the handlers of the signals that came; raise what one of them raises, or has raised
-        in this run.
+        """Call the handlers of the signals that came; raise what one has raised in this run, else
+        what one of them raises now.
         """
         error, self._raised = self._raised, None
         try:
