@@ -144,14 +144,13 @@ class RecordReader:
         other events).
         """
         layout = self.layout
-        faults = int.from_bytes(
-            record[layout.faults : layout.faults + 8 * layout.words], sys.byteorder
-        )
+        head = layout.head
+        faults = int.from_bytes(record[head.faults : head.data], sys.byteorder)
         places = zip(self.event.args, layout.places, strict=True)
         values = [self._value(arg, record, faults >> bit, at) for arg, (bit, at) in places]
         caller = 0
-        if layout.caller_offset:
-            (caller,) = struct.unpack_from("=Q", record, layout.caller_offset)
+        if head.caller:
+            (caller,) = struct.unpack_from("=Q", record, head.caller)
         return tuple(values), caller
 
     @property
@@ -162,22 +161,22 @@ class RecordReader:
     @property
     def time(self) -> int:
         """The offset of the time in a record; 0: it has none."""
-        return self.layout.time
+        return self.layout.head.time
 
     def reader(self) -> Callable[[bytes], tuple[tuple[Value, ...], int]]:
         """Return a function of a record's bytes that returns what decode() does, faster for many
         records.
         """
-        layout, args = self.layout, self.event.args
+        head, args = self.layout.head, self.event.args
         if any(
             arg.source.literal is not None or arg.type.count or arg.type.is_string for arg in args
         ):
             return self.decode
-        returns = bool(layout.caller_offset)
-        first = bool(layout.caller_offset) + layout.words
-        words = "Q" * (layout.words + len(args))
+        returns = bool(head.caller)
+        first = bool(head.caller) + head.words
+        words = "Q" * (head.words + len(args))
         unpack = struct.Struct(
-            f"={HEAD}x{'8x' * bool(layout.time)}{'Q' * returns}{words}"
+            f"={HEAD}x{'8x' * bool(head.time)}{'Q' * returns}{words}"
         ).unpack_from
         convert = [self._shown(arg) for arg in args]
 

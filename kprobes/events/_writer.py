@@ -221,14 +221,15 @@ class Writer:
         asm.move(1, CONTEXT)
         asm.call("get_attach_cookie")
         asm.store(RECORD, 8, 0, 8)
-        if layout.caller_offset:
+        head = layout.head
+        if head.caller:
             self.context(WORD, PC)
-            asm.store(RECORD, layout.caller_offset, WORD, 8)
-        if layout.time:
+            asm.store(RECORD, head.caller, WORD, 8)
+        if head.time:
             asm.call("ktime_get_ns")
-            asm.store(RECORD, layout.time, 0, 8)
-        for word in range(layout.words):
-            asm.store_number(RECORD, layout.faults + 8 * word, 0, 8)
+            asm.store(RECORD, head.time, 0, 8)
+        for word in range(head.words):
+            asm.store_number(RECORD, head.faults + 8 * word, 0, 8)
 
     def passes(self, event: Event, filter: Filter | None, no: str) -> None:
         """Go to a label where the filter keeps a hit out, else go on.
@@ -382,7 +383,7 @@ class Writer:
         Args:
             bit: its number, from 0.
         """
-        where = self._layout.faults + bit // 64 * 8
+        where = self._layout.head.faults + bit // 64 * 8
         asm = self.asm
         asm.load(1, RECORD, where, 8)
         asm.set(2, 1 << (bit % 64))

@@ -357,14 +357,14 @@ class _Columns:
         """
         np = self.np
         at = layout.numbers.index(n)
-        first = 2 + layout.clock + layout.has_caller
-        column = first + layout.words + sum(max(c, 1) for c in layout.counts[:at])
+        first = layout.head.faults // 8
+        column = layout.head.data // 8 + sum(max(c, 1) for c in layout.counts[:at])
         many = max(layout.counts[at], 1)
         kind = np.dtype(f"{'i' if field.type.is_signed else 'u'}{field.type.size}")
         values = self.raw[which, column : column + many].astype(kind)
         bad = [
             (self.raw[which, first + bit // 64] >> np.uint64(bit % 64) & np.uint64(1)).astype(bool)
-            for bit in range(layout.bits[at], layout.bits[at] + 1 + layout.counts[at])
+            for bit in range(layout.head.bits[at], layout.head.bits[at] + 1 + layout.counts[at])
         ]
         if not layout.counts[at]:
             return self.pa.array(values[:, 0], mask=bad[0] if bad[0].any() else None)

@@ -19,12 +19,12 @@ from ..events._layout import RecordLayout
 from ..events._place import EventOwner, attached, probe_at
 from ..events._program import EventProgram, RecordReader, compiled, needs_python, shape
 from ..events._recording import described, machine_handler
-from .ring import HEAD, Put, RecordRing
+from .ring import FIRST_FIELDS, Put, RecordRing
 
 #: bytes for records of programs: those of a trace that takes more go through Python
 MOST: Final = 1 << 28
-_HEAD: Final = struct.Struct(HEAD)
-#: where the event's number is in the second word of a record: see ring.HEAD
+_HEAD: Final = struct.Struct(FIRST_FIELDS)
+#: where the event's number is in the second word of a record: see ring.FIRST_FIELDS
 _EVENT: Final = 0 if sys.byteorder == "little" else 48
 
 

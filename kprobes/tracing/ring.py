@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Literal, Protocol
 
+from ..events._layout import RecordHead
 from ..events._styles import Value
 from ..hostmemory import zeroed
 from .batches import BATCH, Batch, EventColumns, Row
 from .info import EventInfo
 
-HEAD = "=QHHI"
+FIRST_FIELDS = "=QHHI"  #: of the first two words, for `struct`
 FIRST = 1024  #: records that there is room for at first
 #: bytes that are mapped at first: more than the records that a trace keeps where nobody says
 MAPPED = 1 << 28
@@ -63,13 +64,11 @@ class Layout:
     Attributes:
         format: of a record, for `struct`, without padding at its end.
         size: bytes of a record.
-        head: number of fields before the fault bits.
+        head: layout of what is in front of the numbers.
         letters: of `struct`, one for each number in the record.
         numbers: indices of the event's fields that are in the record; the others are texts.
-        words: number of u64 that have the fault bits.
         plain: True where every field is one number.
         texted: True where a field is text, which is beside the record.
-        bits: for each of `numbers` the number of its first fault bit.
         counts: for each of `numbers` the number of its elements; 0: it is no array.
         clock: True where records have times.
         has_caller: True where records have a `caller`: those of return and watch events.
@@ -88,15 +87,16 @@ class Layout:
         self.numbers = [n for n, field in enumerate(info.fields) if not field.text]
         types = [info.fields[n].type for n in self.numbers]
         self.counts = [type.count for type in types]
-        self.bits = [sum(1 + c for c in self.counts[:n]) for n in range(len(types))]
-        self.words = (sum(1 + c for c in self.counts) + 63) // 64
+        self.head = RecordHead.of(self.counts, clock, self.has_caller)
+        # fields of `format`: the second word has three
+        self._faults = self.head.faults // 8 + 2
+        self._first_number = self.head.data // 8 + 2
         self.plain = len(self.numbers) == len(info.fields) and not any(self.counts)
         self.texted = len(self.numbers) < len(info.fields)
-        self.head = len(HEAD) - 1 + clock + self.has_caller  # fields before the fault bits
         self.letters: list[Letter] = []
         for type in types:
             self.letters += ["q" if type.is_signed else "Q"] * max(type.count, 1)
-        self.format = HEAD + "Q" * (clock + self.has_caller + self.words) + "".join(self.letters)
+        self.format = FIRST_FIELDS + "Q" * (self._first_number - 4) + "".join(self.letters)
         self.size = struct.calcsize(self.format)
 
     def flat(self, values: Sequence[Value]) -> list[Any]:
@@ -107,14 +107,14 @@ class Layout:
                 bit.
         """
         faults, out = 0, []
-        for n, bit, elements in zip(self.numbers, self.bits, self.counts, strict=True):
+        for n, bit, elements in zip(self.numbers, self.head.bits, self.counts, strict=True):
             value = values[n]
             faults |= (value is None) << bit
             each = value if isinstance(value, tuple) else (value,) * max(elements, 1)
             if elements and value is not None:
                 faults |= sum((element is None) << bit + 1 + i for i, element in enumerate(each))
             out += [element or 0 for element in each]
-        return [*(faults >> 64 * word & (1 << 64) - 1 for word in range(self.words)), *out]
+        return [*(faults >> 64 * word & (1 << 64) - 1 for word in range(self.head.words)), *out]
 
     def values(self, raw: Sequence[Any], texts: Sequence[Value] | None) -> tuple[Value, ...]:
         """Return the values of an event's arguments, as Event.fetch() gave them.
@@ -124,14 +124,14 @@ class Layout:
             texts: values of all arguments, which lie beside the record, and of which those that are
                 text are used; None: nothing is beside it.
         """
-        if self.plain and (not self.words or not raw[self.head]):
-            return tuple(raw[self.head + self.words :])
+        if self.plain and (not self.head.words or not raw[self._faults]):
+            return tuple(raw[self._first_number :])
         out: list[Any] = (
             [None] * len(self.info.fields) if texts is None or not self.texted else list(texts)
         )
-        faults = sum(raw[self.head + word] << 64 * word for word in range(self.words))
-        at = self.head + self.words
-        for n, bit, elements in zip(self.numbers, self.bits, self.counts, strict=True):
+        faults = sum(raw[self._faults + word] << 64 * word for word in range(self.head.words))
+        at = self._first_number
+        for n, bit, elements in zip(self.numbers, self.head.bits, self.counts, strict=True):
             each = tuple(
                 None if elements and faults >> bit + 1 + i & 1 else raw[at + i]
                 for i in range(max(elements, 1))
@@ -154,16 +154,16 @@ class Layout:
                 those that are text are used; None: nothing is beside it. Empty where no argument is
                 text.
         """
-        first = self.head - 2  # the record's second word has three fields
-        faults = [column(first + word, "Q") for word in range(self.words)]
+        first = self.head.faults // 8
+        faults = [column(first + word, "Q") for word in range(self.head.words)]
         faults = [words if any(words) else [] for words in faults]
         out: list[Sequence[Value]] = [()] * len(self.info.fields)
         for n, field in enumerate(self.info.fields):
             if field.text:
                 out[n] = [None if beside is None else beside[n] for beside in texts]
-        at = first + self.words
+        at = self.head.data // 8
         letters = iter(enumerate(self.letters, at))
-        for n, bit, elements in zip(self.numbers, self.bits, self.counts, strict=True):
+        for n, bit, elements in zip(self.numbers, self.head.bits, self.counts, strict=True):
             each = [column(word, letter) for word, letter in islice(letters, max(elements, 1))]
             if not elements:
                 out[n] = _readable(each[0], faults, bit)
@@ -317,7 +317,7 @@ class RecordRing:
         plain = layout.plain
         worded = self.worded
         stacked = self.stacked
-        zeros = (0,) * layout.words
+        zeros = (0,) * layout.head.words
         beside = worded or stacked
         numbers = layout.numbers
 

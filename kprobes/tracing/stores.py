@@ -75,7 +75,7 @@ class IntoRing:
         slow = f"put(number, {cpu}, who, ({values}), back, {stack}{', now' * layout.clock})"
         if not layout.plain or ring.worded or ring.stacked:
             return [*before, slow]
-        head = ", now" * layout.clock + ", back" * layout.has_caller + ", 0" * layout.words
+        head = ", now" * layout.clock + ", back" * layout.has_caller + ", 0" * layout.head.words
         return [
             *before,
             "at = ring.at if ring.at < ring.end else ring.turn()",
