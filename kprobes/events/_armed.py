@@ -189,6 +189,8 @@ class TraceEvent:
     def filter(self, text: str) -> None:
         """Set the filter, and arm all places again with it; "": all hits are recorded.
 
+        Nothing is done where there was no filter and there is to be none.
+
         Raises:
             EventError: the filter is wrong, and the old one stays; or a place cannot be armed any
                 more.

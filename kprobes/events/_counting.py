@@ -22,7 +22,11 @@ _NO_KEYS: Final = ("execname", "stacktrace")
 
 
 def why_not(hist: Histogram) -> str:
-    """Return why a histogram needs Python, as one clause; "" where a program can count it."""
+    """Return why a histogram needs Python, as one clause; "" where a program can count it.
+
+    Python is needed for filters that test more than numbers, for keys that are texts, stacks or
+    tasks' names, and for more columns than COLUMNS.
+    """
     if hist.filter is not None and not hist.filter.compilable:
         return "a histogram's filter looks at more than numbers"
     for column in hist.keys:

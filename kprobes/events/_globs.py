@@ -63,15 +63,19 @@ class ExpandedPattern:
 def expand_pattern(text: str, machine: Machine) -> ExpandedPattern | None:
     """Return the definitions that a definition with a pattern stands for.
 
+    A pattern is a glob or a /regular expression/, a name in quotes, a place in the source, a marker
+    (%PROVIDER:NAME), or a C++ or Rust name that several functions have.
+
     Args:
         text: the definition.
         machine: the guest, whose symbols and debug information are searched.
 
     Returns:
-        The definitions; None where the place is no pattern.
+        The definitions; None where the place is no pattern, or there is none.
 
     Raises:
-        EventError: the pattern names no place, or is no regular expression.
+        EventError: the pattern names no place, or is no regular expression; or a marker's arguments
+            cannot be fetched.
     """
     words = _words(text)
     if len(words) > 1 and words[1][0] == "%":

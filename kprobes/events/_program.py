@@ -197,6 +197,9 @@ class RecordReader:
     def _value(self, arg: Argument, record: bytes, faults: int, at: int) -> Value:
         """Return the value of an argument in a record; None: guest memory could not be read.
 
+        For an array it is a tuple, in which elements that could not be read are None; for a literal
+        the literal's text.
+
         Args:
             arg: the argument.
             record: the record's bytes.

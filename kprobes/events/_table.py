@@ -83,6 +83,7 @@ class Events(Mapping[str, TraceEvent]):
         Raises:
             EventError: the definition or the filter is wrong, or the place is refused. Then nothing
                 has changed.
+            MachineBusy: another thread runs the machine. Nothing has changed.
         """
         definitions, lenient = self._parse(text)
         first = definitions[0]

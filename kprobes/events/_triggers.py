@@ -457,7 +457,7 @@ class Triggers:
             body: the trigger's text.
 
         Returns:
-            False: the text has none of the three, and nothing is done.
+            True: something was done; False: the text has none of the three.
         """
         words = set(_IF.split(body)[0].split(":"))
         if "pause" in words or words & {"continue", "cont"}:

@@ -1789,7 +1789,8 @@ class BlockWriter(ABC):
                 self.asm.store(1, at, 2, 8)
 
     def _store_branches(self, node: tree.Conditional, kind: ValueType, area: Area) -> None:
-        """Store the value of `a ? b : c` in an area.
+        """Store the value of `a ? b : c` in an area. Of an `if` whose condition is `comptime`, only
+        the branch that is taken is compiled.
 
         Args:
             node: the expression.

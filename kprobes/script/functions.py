@@ -585,7 +585,7 @@ def _address(g: BlockWriter, node: tree.FunctionCall) -> None:
 def _length(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Load the number of a map's entries, or of a stack's addresses, into r0: len().
 
-    Entries of a map are counted in a loop.
+    Entries of a map are counted in a loop, as many as the engine allows it rounds.
 
     Args:
         g: writes the program.

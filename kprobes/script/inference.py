@@ -389,7 +389,9 @@ class Inference(ABC):
         _STATEMENTS[type(statement)](self, statement)
 
     def _evaluate(self, statement: tree.Evaluate) -> None:
-        """Walk through an expression that is a statement; warn where its value is dropped.
+        """Walk through an expression that is a statement.
+
+        Warn where its value is dropped, unless it is that of `++` or `--`, or assigned to `_`.
 
         An aggregate's call, such as count(), that is not assigned to a map is an error.
         """

@@ -460,7 +460,7 @@ def _latest(shape: MapShape, items: Sequence[Item]) -> int | None:
         items: (key, value); values have one series each.
 
     Returns:
-        Nanoseconds; None: the map has no time series.
+        Nanoseconds; None: the map has no time series, or all of them are empty.
     """
     if not isinstance(shape.value, TimeSeriesType):
         return None

@@ -182,7 +182,11 @@ class _Parser(ExpressionParser):
     # --- probes and macros
 
     def _item(self, script: tree.ParsedScript) -> None:
-        """Read a macro, a map declaration or a probe into the script."""
+        """Read a macro, a map declaration or a probe into the script.
+
+        Functions of a script's own (`fn`) are an error; so are a config block and an import, which
+        would have to stand before.
+        """
         word = self.word_ahead()
         if word == "macro":
             script.macros.append(self._macro())
@@ -226,7 +230,10 @@ class _Parser(ExpressionParser):
         return tree.Macro(span=span, name=name, parameters=parameters, body=self.block(True))
 
     def _declaration(self) -> tree.MapDeclaration:
-        """Read a map declaration: `let @x = KIND(ENTRIES);`."""
+        """Read a map declaration: `let @x = KIND(ENTRIES);`, whose semicolon may be missing.
+
+        Whether there is such a kind is not looked at.
+        """
         start = self.at
         self.expect("let")
         self.skip()
@@ -247,7 +254,11 @@ class _Parser(ExpressionParser):
         return tree.MapDeclaration(span=self.since(start), name=name, kind=kind, entries=entries)
 
     def _probe(self) -> tree.ProbeDefinition:
-        """Read attach points, a predicate and a block; a name in front, `name=`, is passed over."""
+        """Read attach points, a predicate, if there is one, and a block.
+
+        A name in front, `name=`, is passed over, and so is a comma behind the last attach point.
+        The probe's span is that of its attach points.
+        """
         named = _NAMED.match(self.text, self.at)
         if named is not None:
             self.at = named.end()
@@ -301,7 +312,8 @@ class _Parser(ExpressionParser):
         """Read statements in braces.
 
         Args:
-            gives: True where the last expression may be the block's value.
+            gives: True where the last expression, if it has no semicolon, is the block's value.
+                False: it is a statement like others.
         """
         start = self.beyond(self.at)
         self.expect("{")

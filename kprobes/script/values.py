@@ -273,7 +273,8 @@ class Decoder:
                 a map says the time.
 
         Returns:
-            Start of an interval in ns since 1970 -> its value, by time.
+            Start of an interval in ns since 1970, or, where a map says the time, by that time ->
+            its value, in order of time. An average is cut towards zero.
         """
         found = dict[int, int]()
         since = 0 if self.settings.dummy_ts_map else self.since

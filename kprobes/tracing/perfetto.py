@@ -148,6 +148,9 @@ def _message(field: int, data: bytes) -> bytes:
 def _annotation(value: Any) -> bytes:
     """Return a value as protobuf's fields of an annotation, for values that Python reads as a
     whole.
+
+    Structures and tuples have their members within. None becomes the text "(fault)"; an integer of
+    more than 64 bits becomes a text, too.
     """
     if isinstance(value, dict):
         members = [
@@ -359,7 +362,8 @@ class _PacketWriter:
     def _annotations(
         self, info: EventInfo, part: EventColumns, which: Sequence[int]
     ) -> list[list[Piece]]:
-        """Return for each argument the pieces that its annotation consists of.
+        """Return the pieces of each annotation: one for each argument, one for the caller of an
+        event that is no plain probe, and one for the stack where the records have stacks.
 
         Args:
             info: the event.

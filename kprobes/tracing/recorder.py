@@ -206,11 +206,11 @@ class Recording:
     def _parse(self, definitions: Sequence[str]) -> list[Event]:
         """Return the events of the definitions, one for each function that a pattern names;
         functions that cannot be probed go to `skipped`, and those that are to be excluded are left
-        out. The events of patterns are kept in `_many` as well.
+        out. The events of patterns come last, and are kept in `_many` as well.
 
         Raises:
-            EventError: a definition is wrong, disagrees with another one of its name, or is a
-                pattern that names nothing that can be probed.
+            EventError: a definition is wrong, disagrees with another one of its name (patterns are
+                not compared), or is a pattern that names nothing that can be probed.
         """
         machine = self._k.machine
         found = list[Event]()

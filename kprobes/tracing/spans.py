@@ -55,6 +55,9 @@ class _SpanWriter:
     def write(self) -> None:
         """Write all spans: one for each call, and one without length for each other hit.
 
+        A record's values, caller and stack are attributes of its span; those of a return are
+        attributes of the call, named `return.NAME`.
+
         Calls that have not returned end with the last record.
         """
         spans = Spans(self._trace)
