@@ -251,6 +251,23 @@ def test_a_fault_is_at_home(program: Path) -> None:
         assert m.call("test_arith32", 1) & 0xFFFFFFFF == expected()["tests"]["test_arith32"][0]
 
 
+#: A store of a word to the address in the first argument, and a return.
+STORES = {"x86_64": "c70705000000c3", "arm64": "1f0000b9c0035fd6"}
+
+
+def test_a_write_through_a_null_pointer(program: Path) -> None:
+    """The address 0, which Linux tells, counts as one."""
+    code = STORES.get(program.name.rpartition("-")[0])
+    if code is None:
+        pytest.skip("this test has no code for the architecture")
+    with machine(program) as m:
+        page = m.map_code()
+        m.patch(page, bytes.fromhex(code))
+        with pytest.raises(GuestFault) as caught:
+            m.call(page, 0, timeout=60)
+        assert (caught.value.access, caught.value.address) == ("write", 0)
+
+
 #: Not called by a bare address (function descriptors), or not tried here (armeb: code in which order is QEMU's
 #: business).
 NOT_BARE = ("ppc64", "ppc64le", "ppc64v1", "armeb")

@@ -73,9 +73,9 @@ class Accesses:
         address, access = self._address(signal), FAULTS[signal]
         if access == "read" and (address == pc or not self._readable(pc)):
             address, access = pc, "fetch"
-        elif signal == SIGSEGV and address and self._readable(address):
+        elif signal == SIGSEGV and address is not None and self._readable(address):
             access = "write"  # to read-only memory
-        elif signal == SIGSEGV and address:
+        elif signal == SIGSEGV and address is not None:
             access = self._kind(regs, pc, address) or access
         return Fault(
             access=access, address=address, trapnr=signal, number=signal, text=f"signal {signal}"
