@@ -396,7 +396,7 @@ class Histogram:
         Args:
             column: the column.
             value: a number, a text, (pid, name) of a task, or the addresses of a stack; None:
-                memory could not be read.
+                memory could not be read, which is shown as "(fault)" for a text, else as 0.
         """
         name = f"{column.name}: "
         if column.field is None or column.modifier == "stacktrace":

@@ -312,7 +312,8 @@ def read(g: BlockWriter, kind: types.ValueType) -> None:
 
     Args:
         g: writes the program.
-        kind: the aggregate; of an average the number is the mean, of any other the first word.
+        kind: the aggregate; of an average the number is the mean, cut towards zero (0 of no
+            numbers), of any other the first word.
     """
     asm = g.asm
     asm.load(0, _POINTER, 0, 8)

@@ -1030,7 +1030,8 @@ class BlockWriter(ABC):
     def _binary(self, node: tree.Binary) -> None:
         """Compute an operator with two operands into r0.
 
-        A comparison, `&&` or `||` gives 1 or 0; of a shift's distance only the lowest 6 bits count.
+        A comparison, `&&` or `||` gives 1 or 0; of a shift's distance only the lowest 6 bits count;
+        a number that is added to a pointer, or subtracted, counts elements.
         """
         if node.operator in (*_COMPARISONS, "&&", "||"):
             asm = self.asm

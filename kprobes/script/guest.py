@@ -193,8 +193,8 @@ class GuestWorld:
         """Return the symbol at an address.
 
         Returns:
-            (its name, bytes from it to the address, image). The name is None where there is no
-            symbol; the image is its file's path where that is known.
+            (its name, bytes from it to the address, image); (None, 0, "") where there is no symbol.
+            The image is its file's absolute path where that is known, else its module's name.
         """
         symbols = self.machine.symbols
         found = symbols.covering(address)

@@ -162,7 +162,7 @@ class Preprocessor:
             rest: the condition of an #elif.
 
         Raises:
-            HeaderError: the condition is none.
+            HeaderError: the condition of an #elif that is looked at is no expression of constants.
         """
         if word == "endif":
             self._conditions.pop()

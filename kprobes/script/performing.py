@@ -418,7 +418,8 @@ class Performer:
             name: its name, with its `@`.
 
         Returns:
-            A dictionary; of a map without keys its value, None where it is not set.
+            A dictionary; of a map without keys its value, None where it is not set. Values of
+            hist() and lhist() are HistogramCounts.
 
         Raises:
             KeyError: there is no such map.

@@ -172,7 +172,9 @@ def read(point: AttachPoint, found: Diagnostics) -> list[Point]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the words of an attach point, which colons separate; a quoted word may have colons."""
+    """Return the words of an attach point, which colons separate, without double quotes; within
+    quotes a colon is a part of the word.
+    """
     words = list[str]()
     word = ""
     quoted = False

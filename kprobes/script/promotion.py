@@ -173,8 +173,8 @@ _AGGREGATES: Final[Mapping[type[ValueType], str]] = {
 
 
 def base_name(kind: ValueType) -> str:
-    """Return a type's name for messages, without the types that it consists of: "int",
-    "pointer".
+    """Return a type's name for messages, without the types that it consists of: "int", "pointer",
+    "tuple"; of a type that does not consist of others what name_of() gives.
     """
     names = {
         types.StringType: "string",

@@ -458,7 +458,8 @@ class Script:
         return ""
 
     def start(self) -> None:
-        """Attach the probes, run `begin`, and start the timers.
+        """Attach the probes, print how many there are unless the script is quiet, run `begin`, and
+        start the timers.
 
         Raises:
             KprobeError: a probe cannot be attached; then nothing is.

@@ -75,7 +75,8 @@ def clear_from(g: BlockWriter, area: Area, size: int) -> None:
 
 
 def length(g: BlockWriter, text: Area, size: int) -> None:
-    """Write code that loads into r0 the number of bytes before a string's NUL.
+    """Write code that loads into r0 the number of bytes before a string's NUL: `size` where there
+    is none.
 
     Args:
         g: writes the program.

@@ -300,7 +300,8 @@ class Coverage:
         )
 
     def _sources(self) -> dict[str, SourceCoverage]:
-        """Return the executed lines of the source files that loaded files name, by path.
+        """Return how often lines and functions were executed, by path of the source files that
+        loaded files name; those that never were are among them.
 
         Raises:
             Unsupported: no loaded file has lines.
