@@ -90,7 +90,8 @@ def infer(
         key=lambda message: (message.text, message.span) not in inference.early,
     )
     for declaration in script.maps:
-        if typing.maps[declaration.name].keyed is None:
+        facts = typing.maps.get(declaration.name)  # None: its kind is wrong, which is an error
+        if facts is not None and facts.keyed is None:
             inference.warn(f"Unused map: {declaration.name}", declaration)
     typing.of = {node: settled(type) for node, type in typing.of.items()}
     for slot in {id(slot): slot for slot in typing.slots.values()}.values():

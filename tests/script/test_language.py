@@ -308,6 +308,11 @@ def test_messages(text: str, message: str) -> None:
     assert "HINT: --unsafe" not in caught.value.shown or "system" in text
 
 
+def test_a_map_of_an_unknown_kind_that_nothing_uses_is_an_error() -> None:
+    with pytest.raises(ScriptError, match="Invalid bpf map type: foo"):
+        Script("let @x = foo(10); begin { }")
+
+
 def test_an_address_of_this_computer_is_refused() -> None:
     with pytest.raises(ScriptError, match=r"stdin:1:22-25: the address of a variable .* means nothing in the guest"):
         Script("begin { $a = 1; $b = &$a; }", environment={})
