@@ -259,7 +259,8 @@ def gather(folder: str | os.PathLike[str], results: Iterable[Any]) -> pyarrow.da
     Args:
         folder: the folder that the jobs have recorded to (Calls.dataset).
         results: the results of all items whose records count, those of a resumed campaign's first
-            part included; results that are no mapping, or have no "part", are passed over.
+            part included; results that are no mapping, or have no "part" and "rows", are passed
+            over.
 
     Raises:
         DatasetError: the folder cannot be read or written, or rows that results name are not there.
@@ -271,7 +272,7 @@ def gather(folder: str | os.PathLike[str], results: Iterable[Any]) -> pyarrow.da
 
     kept: dict[str, list[Rows]] = {}
     for result in results:
-        if isinstance(result, Mapping) and "part" in result:
+        if isinstance(result, Mapping) and "part" in result and "rows" in result:
             kept.setdefault(result["part"], []).append(result["rows"])
     there = {path.stem for path in Path(folder).glob("part-*")}
     if gone := sorted(
@@ -302,8 +303,7 @@ def _to_file(stream: Path, kept: list[Rows]) -> None:
         kept: [first row, number of rows] of each item, ascending.
 
     Raises:
-        DatasetError: rows that count are not there; then the stream stays, and the file is left
-            unfinished beside it.
+        DatasetError: rows that count are not there; then the stream stays, and no file is made.
     """
     import pyarrow
 
@@ -319,6 +319,7 @@ def _to_file(stream: Path, kept: list[Rows]) -> None:
                     first += len(table)
     missing = sum(count for _, count in kept) - made
     if missing:
+        unfinished.unlink()
         raise DatasetError(
             f"{stream}: {missing} rows are not there that outcomes name",
             hint="it was cut: do its items anew",

@@ -96,6 +96,7 @@ def test_a_stream_that_was_cut(tmp_path: Path, cut: int) -> None:
         with pytest.raises(dataset.DatasetError, match="rows are not there"):
             gather(tmp_path, results)
         assert stream.exists()
+    assert not [*tmp_path.glob("*.unfinished")]
     assert len({*gather(tmp_path, results[:3]).to_table().column("item").to_pylist()}) == 3
 
 
@@ -103,7 +104,7 @@ def test_what_was_never_written(tmp_path: Path) -> None:
     """Streams without a word are left out; a folder without a file is a data set without rows or an error in words."""
     (tmp_path / "part-0.arrows").write_bytes(b"")
     (tmp_path / "part-1.arrows").write_bytes(b"rubbish")
-    assert gather(tmp_path, [{"result": 1}, None]).count_rows() == 0
+    assert gather(tmp_path, [{"result": 1}, None, {"part": "other"}]).count_rows() == 0
     assert [*tmp_path.iterdir()] == []
     assert gather(tmp_path / "nowhere", []).count_rows() == 0
     with pytest.raises(dataset.DatasetError, match="part-7 is not there"):
