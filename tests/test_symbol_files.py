@@ -108,6 +108,11 @@ def test_what_disassemblers_export(tmp_path: Path) -> None:
     assert loaded(tmp_path, IDA_FUNCTIONS) == {"sub_1130": (0x1130, 0x2A, "func", "")}
 
 
+def test_objects_of_json_without_an_address_are_left_out(tmp_path: Path) -> None:
+    text = '[{"name": "main", "address": "0x8020", "size": "?"}, {"name": "nowhere"}, {"address": 16}]'
+    assert loaded(tmp_path, text) == {"main": (0x8020, 0, "func", "")}
+
+
 @pytest.mark.parametrize("text", ["0x8000 reset\n0x8020 main\n", "reset 8000h\nmain,0x8020\n"])
 def test_plain_lists(tmp_path: Path, text: str) -> None:
     assert {name: row[0] for name, row in loaded(tmp_path, text).items()} == {"reset": 0x8000, "main": 0x8020}

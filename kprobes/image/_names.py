@@ -130,7 +130,7 @@ def _json(lines: list[str]) -> Iterator[Symbol]:
     for row in found if isinstance(found, list) else ():
         if not isinstance(row, dict) or not isinstance(row.get("name"), str):
             continue
-        address, size = (_whole(row.get(key, 0)) for key in ("address", "size"))
+        address, size = (_whole(row.get(key)) for key in ("address", "size"))
         if address is not None:
             yield Symbol(
                 row["name"], address, size or 0, kind=_kind(row.get("type", "function") != "data")
