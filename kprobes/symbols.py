@@ -145,6 +145,7 @@ class Symbols:
     ) -> int:
         """Add the functions and objects that a file names, and return how many were new. Debug
         information or BTF that the file has is added with them.
+
         Args:
             path: of the file.
             bias: bytes that guest memory is above the file's addresses. Where it is 0, and a file

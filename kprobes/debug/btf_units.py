@@ -493,6 +493,7 @@ class _Writer:
     def _array(self, each: BtfType) -> None:
         """Append an array's entry, with one for each dimension: in BTF it is an array of arrays. A
         dimension of 0 elements is written without a count.
+
         Raises:
             ValueError: the type of its elements does not exist.
         """

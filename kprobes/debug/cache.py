@@ -412,6 +412,7 @@ def _new_section(path: Path, size: int) -> int:
 def _make_room(folder: Path) -> None:
     """Remove files of the cache until it has at most _MOST bytes, those unused for the longest
     first. An error of the file system ends this, and is ignored.
+
     Args:
         folder: the cache's folder.
     """

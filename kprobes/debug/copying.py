@@ -97,6 +97,7 @@ def _classes_in(type: CType) -> Iterator[CType]:
 def _is_written(function: Any) -> bool:
     """Return True for a function that the program has written, and no compiler; False as well for
     one that is deleted, or defaulted within the class.
+
     Args:
         function: entry of a constructor or destructor.
     """
@@ -147,6 +148,7 @@ def _is_move(function: Any) -> bool:
 def _takes_its_class(function: Any, type: CType) -> bool:
     """Return True for a method whose first parameter is a reference to its class, or to a
     declaration of the class's name or of no name.
+
     Args:
         function: the method's entry.
         type: the class.

@@ -383,6 +383,7 @@ def flags_of(file: LoadedFile, attribute: int = 0) -> int | None:
 def _gnu_attributes(data: bytes, order: Literal["little", "big"]) -> dict[int, int]:
     """Return the numbers that a section .gnu.attributes has of a whole file: tag -> value. Those of
     other vendors than "gnu" are left out; of several values of one tag the last counts.
+
     Args:
         data: the section's contents: "A", then for each vendor the size, the name, and groups of
             tags.
@@ -477,6 +478,7 @@ def executable_ranges(file: LoadedFile) -> list[tuple[int, int]]:
 def text(die: Any, name: str) -> str:
     """Return the text of an attribute; "": there is none, or it is no text. Bytes that are not
     UTF-8 become backslash escapes.
+
     Args:
         die: the entry.
         name: of the attribute, "DW_AT_name".

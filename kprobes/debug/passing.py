@@ -745,7 +745,7 @@ def result_of(function: Function, type_of: Callable[[Any], CType]) -> CType:
 
 def _aligned(type: CType) -> bool:
     """Whether all members of a structure are at multiples of their sizes, those of inner ones as
-    well.
+    well; bit fields do not matter. False as well where the places of members are not known.
 
     A structure that is not so (packed) is passed in memory.
     """

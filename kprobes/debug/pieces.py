@@ -21,6 +21,7 @@ ADDRESS_FORMS: Final = {
 def spans(die: Any, unit: Any) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of each range of an entry's code, as link addresses; nothing for an entry
     without addresses.
+
     Args:
         die: the entry.
         unit: its compilation unit.

@@ -383,7 +383,8 @@ def _shapes(data: bytes, header: Header) -> Any:
 
 
 def _size(form: int, header: Header) -> int | None:
-    """Return the bytes that a value of a form takes; None: not all take the same.
+    """Return the bytes that a value of a form takes; None: not all take the same, or there is no
+    such form.
 
     Args:
         form: a DW_FORM.

@@ -45,6 +45,7 @@ def line_places(units: Units, wanted: str, number: int) -> list[SourcePlace]:
 def line_statements(units: Units, wanted: str, number: int) -> list[SourcePlace]:
     """Return the address of each statement of a line that the line table has, in any function.
     Those in no function are left out where some are in one.
+
     Args:
         units: of one file.
         wanted: the source file, or the end of its path.

@@ -637,6 +637,7 @@ class _SplitUnit:
 def _units(part: _Contribution, order: Any) -> Iterator[_SplitUnit]:
     """Yield the split units of a file: those of .debug_info in their order, then the type units of
     .debug_types. Units of other kinds are left out.
+
     Args:
         part: the sections of a .dwo file, or of one unit of a .dwp.
         order: "little" or "big", the byte order.

@@ -226,6 +226,7 @@ class Units:
     def has_code(self, address: int) -> bool:
         """Whether a link address is in code of the file; True where the file does not say where
         its code is.
+
         Linkers leave the entries of functions that they throw away, and the rows of their lines: at
         0, or behind the last address.
 
@@ -433,6 +434,7 @@ class Units:
     def _code(self, n: int) -> tuple[list[tuple[int, int, int]], list[int]]:
         """Return the ranges of code of a unit's functions, by address. Empty ranges, and those that
         do not begin in code of the file (has_code()), are left out.
+
         Args:
             n: index of the unit in `headers`.
 
@@ -800,6 +802,7 @@ class Units:
     def lines_of(self, path: str, number: int = 0) -> Iterator[tuple[int, list[SourceCode]]]:
         """Yield the code of a source file's lines, from all units that have some. Code of no line
         (0), and of functions that the linker has thrown away, is left out.
+
         Args:
             path: of the source file, or the end of its path.
             number: of the line that is wanted; 0: all are.
@@ -841,6 +844,7 @@ class Units:
     def units_naming(self, name: bytes) -> Iterator[int]:
         """Yield the indices in `headers` of the units whose line tables name a source file, or may:
         a name is in a form that is not read. Damaged units are left out.
+
         Args:
             name: the file's, without its folder.
         """
@@ -945,8 +949,8 @@ _OF_INTEGERS = frozenset(("char", "short", "long", "int", "unsigned", "signed"))
 
 
 def spelling(name: str) -> str:
-    """Return a type's name in one spelling: without const and volatile, words of integers in one
-    order.
+    """Return a type's name in one spelling: without const and volatile, words of integers in
+    alphabetical order, and without `int` and `signed` where they say nothing.
 
     `long unsigned int` and `unsigned long` both give `long unsigned`.
     """
@@ -1086,6 +1090,7 @@ def callee(site: Any) -> Any:
 def location(die: Any, function: Function, pc: int, attribute: str = "DW_AT_location") -> Any:
     """Return the operations that say where a variable, or what else an attribute tells, is at an
     address. Of several entries of a list that hold there the last one counts.
+
     Args:
         die: the entry that has the attribute.
         function: the function that the entry is in.

@@ -564,6 +564,7 @@ class UnwindFrame:
     def get(self, number: int) -> int:
         """Return the value of a register. Raises UnknownValue: it is not kept, or no register has
         this number.
+
         Args:
             number: the register's DWARF number.
         """

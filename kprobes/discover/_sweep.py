@@ -244,7 +244,8 @@ class Sweeper:
     def _remember(self, insn: Insn, mode: int) -> None:
         """Remember an instruction by its first bytes, for kind() of others that begin alike.
 
-        Nothing is remembered where these bytes do not decide all that a sweep asks.
+        Nothing is remembered where these bytes do not decide all that a sweep asks, as of calls and
+        jumps through registers.
 
         Args:
             insn: the instruction.

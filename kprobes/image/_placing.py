@@ -511,9 +511,8 @@ class _Placing:
 
         That is the function, but for MIPS and PPC64. A function of another image wants its address
         (MIPS, below 0x80000000) or its TOC (PPC64) in a register: then it is a veneer, made here,
-        that sets it. On
-        PPC64 a function of this image is entered at its local entry point (ELFv2), or where its
-        descriptor says (ELFv1).
+        that sets it. On PPC64 a function of this image is entered at its local entry point (ELFv2),
+        or where its descriptor says (ELFv1).
 
         Args:
             x: the place of the relocation, in the call.

@@ -39,6 +39,7 @@ class PendingBranches:
     def at(self, pc: int, before: int | None = None) -> bool:
         """Return True if the instruction at `pc` is in a delay slot, so that a branch is pending;
         False as well where the stub shows pending branches, or the code cannot be read.
+
         Args:
             pc: where the guest has stopped.
             before: pc before the last step: only a step from the branch leads into its slot. None:

@@ -181,6 +181,7 @@ class RunControl:
         """Hold `busy` inside a with block: no other thread runs the guest, or changes probes,
         meanwhile. Where the connection is closed at the block's end, all probes are GONE, and
         threads and breakpoints are forgotten.
+
         Raises:
             MachineBusy: another thread does.
         """

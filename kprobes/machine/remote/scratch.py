@@ -379,6 +379,7 @@ class RemotePages:
     def reaches(self, near: int, page: int) -> bool:
         """Return True where jumps lead from `near` to all of a page, and back, or where the
         architecture has no jumps.
+
         Args:
             near: a guest address.
             page: address of the page.

@@ -133,6 +133,7 @@ class RemoteView:
     def take_turns(self, lock: int) -> None:
         """Have detours made from now on take the threads' lock while programs run, and tell
         programs that they may run in several threads.
+
         Args:
             lock: address of the lock.
         """

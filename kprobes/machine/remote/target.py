@@ -463,6 +463,9 @@ class RemoteTarget:
         Args:
             packet: payload of the resuming packet.
             before: payloads of the packets that write memory.
+
+        Raises:
+            RemoteError: the stub refuses a write that is sent alone, or is gone.
         """
         self._lines.clear()
         self._asked = bool(self.link.reads)

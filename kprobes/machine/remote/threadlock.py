@@ -464,9 +464,11 @@ class ThreadLock:
         stop there; it is reported only where the core has a breakpoint there. Where the core sends
         the thread nowhere else, it goes on at the address that it had come to, or behind a call
         site. The move is made as well where a handler raises, which goes to the caller.
+
         Args:
             sink: the core; its service is called at a call site, else its trap(). None: nothing is
                 reported.
+
         Raises:
             RemoteError: no CPU is left for the thread. It is moved back, and comes again when the
                 guest runs.
