@@ -591,7 +591,8 @@ class Units:
 
         Entries are not read: looking for a name that nothing has would take minutes of a big
         program. A unit is left out if it does not refer to the name's text, nor to entries of other
-        units as the originals of its copies.
+        units as the originals of its copies. None is left out where the file has the text, and
+        .debug_str_offsets, by which units name texts by number.
 
         Args:
             name: of the function, without scopes.

@@ -141,7 +141,8 @@ def _relocated(elf: Elf, data: bytes, found: list[Relocation], entries: list[Sym
 
 
 def _replace(out: bytearray, elf: Elf, n: int, content: bytes) -> None:
-    """Replace a section's bytes in a file; those of a compressed section are put at the file's end.
+    """Replace a section's bytes in a file; those of a compressed section are put at the file's end,
+    and its header says that they are there, not compressed.
 
     Args:
         out: the file, which is changed.
