@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+import zipfile
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from packaging.utils import parse_wheel_filename
+
+from kprobes.native.build import MACOS
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -29,6 +35,63 @@ def test_the_source_distribution_has_all_that_git_has() -> None:
     tracked = {name.split("/")[0] for name in said.splitlines()}
     needed = {name for name in tracked if not name.startswith(".git")} - {"pyproject.toml"}  # which is always in it
     assert {f"/{name}" for name in needed} == set(BUILD["sdist"]["include"])
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> tuple[ModuleType, list[Path]]:
+    """The wheels that tools/wheels.py makes of a small one."""
+    about = "kprobes-1.0.dist-info"
+    found = {"kprobes/__init__.py": b"", "kprobes/native/x86_64.so": b"1", "kprobes/native/aarch64.so": b"2",
+             "kprobes/native/hits.c": b"3", f"{about}/RECORD": b"",
+             f"{about}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+    with zipfile.ZipFile(tmp_path / "kprobes-1.0-py3-none-any.whl", "w") as archive:
+        for name, content in found.items():
+            archive.writestr(zipfile.ZipInfo(name, (2020, 2, 2, 0, 0, 0)), content)
+    for name in ("x86_64.dylib", "aarch64.dylib", "x86_64.dll"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "made").mkdir()
+    spec = spec_from_file_location("wheels", ROOT / "tools" / "wheels.py")
+    assert spec is not None and spec.loader is not None
+    wheels = module_from_spec(spec)
+    spec.loader.exec_module(wheels)
+    return wheels, wheels.make(tmp_path / "kprobes-1.0-py3-none-any.whl", tmp_path, tmp_path / "made")
+
+
+def test_each_platform_has_its_wheel_with_its_library(built: tuple[ModuleType, list[Path]]) -> None:
+    libraries = {}
+    for path in built[1]:
+        with zipfile.ZipFile(path) as archive:
+            names = set(archive.namelist())
+            tags = re.findall(r"^Tag: (.*)$", archive.read("kprobes-1.0.dist-info/WHEEL").decode(), re.MULTILINE)
+            pure = b"Root-Is-Purelib: true" in archive.read("kprobes-1.0.dist-info/WHEEL")
+            record = archive.read("kprobes-1.0.dist-info/RECORD").decode().splitlines()
+            assert {line.split(",")[0] for line in record} == names
+            assert all(line.split(",")[1] for line in record if "RECORD" not in line)
+        assert {"kprobes/__init__.py", "kprobes/native/hits.c"} < names
+        ours = sorted(name for name in names if name.endswith((".so", ".dylib", ".dll")))
+        assert pure == (ours == [])
+        assert {str(tag) for tag in parse_wheel_filename(path.name)[3]} == {*tags}
+        for tag in tags:
+            libraries[tag.removeprefix("py3-none-")] = [name.removeprefix("kprobes/native/") for name in ours]
+    assert libraries == {
+        "any": [],
+        "manylinux_2_17_x86_64": ["x86_64.so"], "manylinux2014_x86_64": ["x86_64.so"],
+        "manylinux_2_17_aarch64": ["aarch64.so"], "manylinux2014_aarch64": ["aarch64.so"],
+        "musllinux_1_1_x86_64": ["x86_64.so"], "musllinux_1_1_aarch64": ["aarch64.so"],
+        "macosx_11_0_x86_64": ["x86_64.dylib"], "macosx_11_0_arm64": ["aarch64.dylib"],
+        "win_amd64": ["x86_64.dll"]}
+
+
+def test_wheels_made_twice_are_the_same(built: tuple[ModuleType, list[Path]], tmp_path: Path) -> None:
+    (tmp_path / "again").mkdir()
+    again = built[0].make(tmp_path / "kprobes-1.0-py3-none-any.whl", tmp_path, tmp_path / "again")
+    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in built[1]]
+
+
+def test_wheels_for_macos_are_for_what_their_library_is_built_for(built: tuple[ModuleType, list[Path]]) -> None:
+    names = {"x86_64": "x86_64", "aarch64": "arm64"}
+    wanted = {f"macosx_{oldest.replace('.', '_')}_{names[host]}" for host, oldest in MACOS.items()}
+    assert {tag for tag in built[0].platforms() if tag.startswith("macosx")} == wanted
 
 
 @pytest.fixture

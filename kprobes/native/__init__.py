@@ -21,9 +21,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-SWITCH = "KPROBES_HOST_CODE"  #: "0" in the environment: no host code
+#: In the environment, "0": no host code; "1": also where it was built and never run.
+SWITCH = "KPROBES_HOST_CODE"
 HERE = Path(__file__).parent
 _HOSTS = ("x86_64", "aarch64")
+#: Operating system, as platform.system() calls it -> end of the library's name there. Of these, the
+#: library has run under Linux only: elsewhere SWITCH has to be "1".
+_ENDINGS = {"Linux": ".so", "Darwin": ".dylib", "Windows": ".dll"}
+#: Processor, as macOS and Windows call it -> as Linux does.
+_AS_LINUX_CALLS_IT = {"arm64": "aarch64", "ARM64": "aarch64", "AMD64": "x86_64"}
 
 Class = TypeVar("Class", bound=type)
 
@@ -57,9 +63,14 @@ def available() -> bool:
 
 def _why_not() -> str:
     """Return why this process can have no host code, as a clause; "": it can."""
-    host, system = platform.machine(), platform.system()
-    if system != "Linux" or host not in _HOSTS:
+    host, system = host_name(), platform.system()
+    path = library_path(host, system)
+    if host not in _HOSTS or not path.exists():
+        if system == "Linux" and host in _HOSTS:
+            return f"this installation is without it: it has no {path.name}"
         return f"there is none for {host} under {system}"
+    if system != "Linux" and os.environ.get(SWITCH) != "1":
+        return f"it was never run under {system}, only built: {SWITCH}=1 tries it"
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return f"this is a 32-bit process on {host}"
     if platform.python_implementation() != "CPython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
@@ -74,16 +85,23 @@ def _library() -> ctypes.PyDLL:
     Raises:
         OSError: the system refuses to load it.
     """
-    return ctypes.PyDLL(str(library_path(platform.machine())))
+    return ctypes.PyDLL(str(library_path(host_name(), platform.system())))
 
 
-def library_path(host: str) -> Path:
-    """Return the path of the library for a host.
+def host_name() -> str:
+    """Return the name of this host's architecture, as Linux calls it: "x86_64"."""
+    machine = platform.machine()
+    return _AS_LINUX_CALLS_IT.get(machine, machine)
+
+
+def library_path(host: str, system: str = "Linux") -> Path:
+    """Return the path of the library for a host; there need not be one.
 
     Args:
-        host: the host's architecture, as platform.machine() calls it.
+        host: the host's architecture, as Linux calls it: "x86_64".
+        system: its operating system, as platform.system() calls it: "Linux".
     """
-    return HERE / f"{host}.so"
+    return HERE / f"{host}{_ENDINGS.get(system, '.so')}"
 
 
 def support_path(bits: int, guest: bool, swapped: bool) -> Path:

@@ -3,7 +3,7 @@
     python -m kprobes.native.build            # write what has changed
     python -m kprobes.native.build --check    # name what would change, and write nothing
     python -m kprobes.native.build --checked  # this host's library, with traps for undefined C
-    python -m kprobes.native.build --macos X  # the library for macOS, into the folder X
+    python -m kprobes.native.build --others X # libraries for macOS and Windows, into the folder X
 
 The compiler is the clang of ziglang, of the version that the extra `jit` of pyproject.toml pins:
 the same source gives the same bytes everywhere. OUTPUTS is all there is to make.
@@ -37,6 +37,8 @@ class Output:
         target: what clang compiles for, as zig names it: "x86_64-linux-gnu".
         options: clang's options, but for the target and the output.
         finish: (bytes that clang has written) -> bytes of the file.
+        imports: what a Windows library imports: text of a module definition file, which names the
+            library that has it; "": nothing, or the system has no such thing.
     """
 
     path: str
@@ -44,6 +46,7 @@ class Output:
     target: str
     options: tuple[str, ...]
     finish: Callable[[bytes], bytes]
+    imports: str = ""
 
 
 # --- LLVM IR
@@ -204,6 +207,8 @@ _LIBRARY_SOURCES: Final = (
     "signals.c",
     "stacks.c",
 )
+#: The oldest macOS that a library is for: Python's own, on each processor.
+MACOS: Final = {"x86_64": "11.0", "aarch64": "11.0"}
 _OF_ELF: Final = "-Wl,-z,now", "-Wl,--build-id=none", "-Wl,-s", "-Wl,-z,undefs"
 
 
@@ -233,8 +238,47 @@ def for_macos(host: str) -> Output:
         host: the host's architecture: "x86_64" or "aarch64".
     """
     options = [option for option in _LIBRARY_OPTIONS if option not in _OF_ELF]
-    linking = (*options, "-undefined", "dynamic_lookup")
-    return Output(f"{host}.dylib", _LIBRARY_SOURCES, f"{host}-macos", linking, _as_it_is)
+    name = library_path(host, "Darwin").name
+    linking = (*options, "-undefined", "dynamic_lookup", f"-Wl,-install_name,@rpath/{name}")
+    return Output(
+        name,
+        _LIBRARY_SOURCES,
+        f"{host}-macos.{MACOS[host]}-none",
+        linking,
+        _as_it_is,
+    )
+
+
+def for_windows() -> Output:
+    """Describe how to make the library for Windows on x86-64; nothing is compiled yet.
+
+    It imports Python's functions from python3.dll. The entry of zig's C library is left out, as it
+    has nothing to begin; without it zig links no C library, which would be compiled first.
+    """
+    options = [option for option in _LIBRARY_OPTIONS if option not in (*_OF_ELF, "-fPIC")]
+    linking = (*options, "-mno-stack-arg-probe", "-Wl,--no-entry", "-Wl,-s")
+    return Output(
+        library_path("x86_64", "Windows").name,
+        _LIBRARY_SOURCES,
+        "x86_64-windows-gnu",
+        linking,
+        _as_it_is,
+        _python3_dll(),
+    )
+
+
+def _python3_dll() -> str:
+    """Return the module definition of what python.h declares, as python3.dll has it."""
+    header = re.sub(r"/\*.*?\*/", "", (HERE / "python.h").read_text(), flags=re.DOTALL)
+    functions = sorted({*re.findall(r"^[\w ]+[ *](Py\w+)\(.*\);$", header, re.MULTILINE)})
+    data = [
+        name
+        for line in header.splitlines()
+        if line.startswith("DATA_OF_PYTHON")
+        for name in re.findall(r"\b_?Py(?!Object\b)\w+", line)
+    ]
+    rows = [*functions, *(f"{name} DATA" for name in data)]
+    return "\n".join(["LIBRARY python3.dll", "EXPORTS", *(f"  {row}" for row in rows), ""])
 
 
 #: all that is made
@@ -253,7 +297,7 @@ OUTPUTS: Final = (
 
 
 def compiler() -> list[str]:
-    """Return the words of the command that runs clang.
+    """Return the words of the command that runs zig; "cc" behind them is clang.
 
     Raises:
         SystemExit: ziglang is not installed, or has another version than pinned() says.
@@ -268,7 +312,7 @@ def compiler() -> list[str]:
             f"ziglang is {version}, and what is checked in comes from {wanted}: "
             f"pip install ziglang=={wanted}"
         )
-    return [sys.executable, "-m", "ziglang", "cc"]
+    return [sys.executable, "-m", "ziglang"]
 
 
 def pinned() -> str:
@@ -299,19 +343,44 @@ def made(output: Output, target: str = "") -> bytes:
     """
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "out"
+        zig = compiler()
+        libraries = [_import_library(zig, output.imports, Path(folder))] if output.imports else []
         command = [
-            *compiler(),
+            *zig,
+            "cc",
             "-target",
             target or output.target,
             *output.options,
             "-o",
             str(written),
             *output.sources,
+            *libraries,
         ]
         done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(f"{output.path}: {done.stderr}")
         return output.finish(written.read_bytes())
+
+
+def _import_library(zig: list[str], imports: str, folder: Path) -> str:
+    """Make what a Windows library is linked with to import from another one; return its path.
+
+    Args:
+        zig: the words that run zig.
+        imports: text of the module definition file.
+        folder: where both files are written.
+
+    Raises:
+        SystemExit: zig refuses the definition.
+    """
+    definition = folder / "imports.def"
+    definition.write_text(imports)
+    library = folder / "imports.lib"
+    command = [*zig, "dlltool", "-m", "i386:x86-64", "-d", str(definition), "-l", str(library)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{definition}: {done.stderr}")
+    return str(library)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -338,16 +407,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="write this host's library only, with traps for undefined behaviour",
     )
     parser.add_argument(
-        "--macos",
+        "--others",
         metavar="FOLDER",
         type=Path,
-        help="write the libraries for macOS there, and nothing else; it is made",
+        help="write the libraries for macOS and Windows there, and nothing else; it is made",
     )
     options = parser.parse_args(arguments)
-    if options.macos is not None:
-        options.macos.mkdir(parents=True, exist_ok=True)
-        for output in map(for_macos, ("x86_64", "aarch64")):
-            (options.macos / output.path).write_bytes(made(output))
+    if options.others is not None:
+        options.others.mkdir(parents=True, exist_ok=True)
+        for output in (for_macos("x86_64"), for_macos("aarch64"), for_windows()):
+            (options.others / output.path).write_bytes(made(output))
         return
     outputs = [_library(platform.machine(), checked=True)] if options.checked else OUTPUTS
     stale = []

@@ -1399,7 +1399,9 @@ static int is_at(const struct unit *u, struct file *file, struct file *directory
 static long long find_lines(struct unit *u)
 {
     struct cursor c = { (const u8 *)u->lines, u->table_of_lines, u->lines_size, (int)u->big, 0 };
-    u64 files[MOST_FILES / 64] = { 0 };
+    u64 files[MOST_FILES / 64];
+    for (u64 n = 0; n < MOST_FILES / 64; n++)
+        *(volatile u64 *)&files[n] = 0; /* the library has no memset() to call */
     struct program p = { 0 };
     struct format of_directories = { 0 }, of_files = { 0 };
     u64 word = 4, some = 0, directories_count = 0;

@@ -288,7 +288,7 @@ static PyObject *take(PyObject *self, PyObject *const *args, Py_ssize_t count)
     int done = count == 2 ? taken(words_of(self), args[0], args[1]) : 0;
     if (done)
         return done > 0 ? none() : 0;
-    return call_with(PyTuple_GetItem(self, 1), args, (unsigned long)count);
+    return call_with(PyTuple_GetItem(self, 1), args, (__SIZE_TYPE__)count);
 }
 
 /* What is to be fetched at the entry, as Python keeps it; 0, without an exception: Python is to do
@@ -329,7 +329,7 @@ static PyObject *save(PyObject *self, PyObject *const *args, Py_ssize_t count)
     }
     if (PyErr_Occurred())
         return 0;
-    return call_with(PyTuple_GetItem(self, 1), args, (unsigned long)count);
+    return call_with(PyTuple_GetItem(self, 1), args, (__SIZE_TYPE__)count);
 }
 
 static PyMethodDef taking = {"take", (PyCFunction)(void *)take, METH_FASTCALL, 0};

@@ -6,7 +6,7 @@
 #ifndef KPROBES_PYTHON_H
 #define KPROBES_PYTHON_H
 
-typedef long Py_ssize_t;
+typedef __INTPTR_TYPE__ Py_ssize_t;
 typedef struct _object PyObject;
 typedef PyObject *(*PyCFunction)(PyObject *, PyObject *);
 
@@ -39,8 +39,14 @@ enum { T_OBJECT_EX = 16 }; /* Python visits and clears these for the garbage col
 /* Py_TPFLAGS_BASETYPE; Py_TPFLAGS_HAVE_VERSION_TAG, with which 3.10 caches attributes as well */
 #define TYPE_FLAGS (1u << 10 | 1u << 18)
 
-extern PyObject _Py_NoneStruct;
-extern PyObject *PyExc_TypeError, *PyExc_IndexError;
+/* Windows: data of another library is reached through a word that the loader fills. */
+#ifdef _WIN32
+#define DATA_OF_PYTHON __declspec(dllimport) extern
+#else
+#define DATA_OF_PYTHON extern
+#endif
+DATA_OF_PYTHON PyObject _Py_NoneStruct;
+DATA_OF_PYTHON PyObject *PyExc_TypeError, *PyExc_IndexError;
 #define Py_None (&_Py_NoneStruct)
 
 int PyGILState_Ensure(void);
@@ -49,9 +55,14 @@ void *PyEval_SaveThread(void);
 void PyEval_RestoreThread(void *);
 void Py_IncRef(PyObject *);
 void Py_DecRef(PyObject *);
-/* Python 3.10 has it in its headers only: there it is 0 */
-PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, unsigned long, PyObject *)
+/* Python 3.10 has it in its headers only: there it is 0. Windows has no functions that may be
+ * missing, and its python3.dll has this one since 3.12. */
+#ifdef _WIN32
+#define PyObject_Vectorcall ((PyObject * (*)(PyObject *, PyObject *const *, __SIZE_TYPE__, PyObject *))0)
+#else
+PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, __SIZE_TYPE__, PyObject *)
     __attribute__((weak));
+#endif
 PyObject *PyObject_CallFunctionObjArgs(PyObject *, ...);
 PyObject *PyObject_CallMethodObjArgs(PyObject *, PyObject *, ...);
 PyObject *PyObject_GetAttrString(PyObject *, const char *);
@@ -92,7 +103,7 @@ void PyErr_SetString(PyObject *, const char *);
 void PyErr_WriteUnraisable(PyObject *);
 
 /* Calls a function with one to three arguments. 0: it has raised. */
-static inline PyObject *call_with(PyObject *function, PyObject *const *args, unsigned long count)
+static inline PyObject *call_with(PyObject *function, PyObject *const *args, __SIZE_TYPE__ count)
 {
     if (PyObject_Vectorcall)
         return PyObject_Vectorcall(function, args, count, 0);

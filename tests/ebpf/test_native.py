@@ -45,6 +45,7 @@ def test_what_the_library_needs_of_python(host: str) -> None:
               if symbol["st_shndx"] == "SHN_UNDEF" and symbol["st_info"]["bind"] == "STB_GLOBAL"}
     assert "PyObject_CallFunctionObjArgs" in needed
     assert "PyObject_Vectorcall" not in needed
+    assert all(re.match("_?Py", name) for name in needed - {""}), "it has no C library"
 
 
 def test_functions_of_python_that_may_be_missing_are_called_by_one() -> None:
@@ -57,13 +58,36 @@ def test_functions_of_python_that_may_be_missing_are_called_by_one() -> None:
 def test_the_library_compiles_for_macos(host: str) -> None:
     """More cannot be tried here: a Mach-O library comes out that leaves Python's functions to its process."""
     needs_compiler()
-    assert build.made(build.for_macos(host)).startswith(b"\xcf\xfa\xed\xfe")
+    made = build.made(build.for_macos(host))
+    assert made.startswith(b"\xcf\xfa\xed\xfe") and f"@rpath/{host}.dylib".encode() in made
+    assert made == build.made(build.for_macos(host)), "two builds differ"
 
 
-def test_the_folder_for_macos_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.long
+def test_the_library_compiles_for_windows() -> None:
+    """A PE library that needs python3.dll and nothing else."""
+    needs_compiler()
+    made = build.made(build.for_windows())
+    assert made.startswith(b"MZ") and {*re.findall(rb"[\w-]+\.(?:dll|DLL)\b", made)} == {b"python3.dll"}
+    assert made == build.made(build.for_windows()), "two builds differ"
+
+
+def test_what_a_windows_library_imports_is_what_the_header_declares() -> None:
+    lines = [line.strip() for line in build.for_windows().imports.splitlines()]
+    assert lines[:2] == ["LIBRARY python3.dll", "EXPORTS"]
+    named = {line.removesuffix(" DATA") for line in lines[2:]}
+    code = re.sub(r"/\*.*?\*/", "", (HERE / "python.h").read_text(), flags=re.DOTALL)
+    called = {name for path in HERE.glob("*.c") for name in re.findall(r"\b(Py[A-Z]\w*_\w+)\(", path.read_text())}
+    assert called - {"PyObject_Vectorcall"} <= named <= {*re.findall(r"\w+", code)}
+    assert {line for line in lines if line.endswith(" DATA")} == {
+        "_Py_NoneStruct DATA", "PyExc_TypeError DATA", "PyExc_IndexError DATA"}
+
+
+def test_the_folder_for_others_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "made", lambda output: output.path.encode())
-    build.main(["--macos", str(tmp_path / "new" / "macos")])
-    assert {path.name for path in (tmp_path / "new" / "macos").iterdir()} == {"x86_64.dylib", "aarch64.dylib"}
+    build.main(["--others", str(tmp_path / "new" / "others")])
+    assert {path.name for path in (tmp_path / "new" / "others").iterdir()} == {
+        "x86_64.dylib", "aarch64.dylib", "x86_64.dll"}
 
 
 @names(SUPPORT)

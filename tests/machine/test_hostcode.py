@@ -399,6 +399,7 @@ def asked_anew() -> Iterator[None]:
 NO_HOST = {
     "another machine": ("platform.machine", lambda: "riscv64", "none for riscv64"),
     "another system": ("platform.system", lambda: "Darwin", "under Darwin"),
+    "a wheel for any platform": ("kprobes.native.library_path", lambda *_: Path("/nowhere/x.so"), "has no x.so"),
     "32-bit Python": ("ctypes.sizeof", lambda _: 4, "32-bit process"),
     "another Python": ("platform.python_implementation", lambda: "PyPy", "CPython"),
     "no GIL": ("sysconfig.get_config_var", lambda _: 1, "with a GIL"),
@@ -422,6 +423,28 @@ def test_a_host_without_host_code_says_so_once(why: str, asked_anew: None, monke
         k.register(p := Kprobe(symbol_name="probed"))
         assert [m.call("inc", n) for n in range(4)] == [1, 2, 3, 4] and m.call("probed", 3) == 6
         assert (r.nhit, r.nreturned, p.nhit, r.optimized) == (4, 4, 1, True)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("system", "machine", "name"), [
+    ("Darwin", "arm64", "aarch64.dylib"), ("Darwin", "x86_64", "x86_64.dylib"), ("Windows", "AMD64", "x86_64.dll")])
+def test_what_was_never_run_there_is_loaded_on_demand_only(
+        system: str, machine: str, name: str, asked_anew: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr("platform.system", lambda: system)
+        patch.setattr("platform.machine", lambda: machine)
+        patch.setattr(native, "HERE", tmp_path)
+        patch.setattr("ctypes.PyDLL", loaded.append)
+        patch.delenv(hostcode.SWITCH, raising=False)
+        (tmp_path / name).touch()
+        with pytest.warns(SlowHost, match=f"never run under {system}, only built: KPROBES_HOST_CODE=1 tries it"):
+            assert not hostcode.available()
+        assert loaded == []
+        patch.setenv(hostcode.SWITCH, "1")
+        hostcode.available.cache_clear()
+        assert hostcode.available()
+        assert loaded == [str(tmp_path / name)]
 
 
 @pytest.mark.quick

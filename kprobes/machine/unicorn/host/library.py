@@ -5,6 +5,7 @@ stand.
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Iterator
 from functools import cache
 
@@ -110,9 +111,11 @@ def _table() -> ctypes.Array[ctypes.c_uint64]:
     """Return the words of the table by which the engine's library calls its functions by name.
 
     Raises:
-        OSError: the library is not known to the dynamic linker.
+        OSError: the library is not known to the dynamic linker, or no ELF file (macOS, Windows).
         ValueError: it has no such table.
     """
+    if not sys.platform.startswith("linux"):
+        raise OSError("the library is no ELF file")
     about, size = _Info(), 0
     if not ctypes.CDLL(None).dladdr(ctypes.c_void_p(address("uc_version")), ctypes.byref(about)):
         raise OSError("the library is not known")
