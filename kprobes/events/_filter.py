@@ -457,9 +457,11 @@ class _FilterParser:
         """
         if field.text or op not in WITHIN:
             self.fail("IP_FIELD_ONLY", at)
-        symbol = (
-            self.symbols.find(text) if kind == "word" else self.symbols.covering(_number(text) or 0)
-        )
+        if kind == "word":
+            symbol = self.symbols.find(text)
+        else:
+            address = _number(text)
+            symbol = None if address is None else self.symbols.covering(address)
         if symbol is None:
             self.fail("NO_FUNCTION", at, text)
         how, holds = WITHIN[op]

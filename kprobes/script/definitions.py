@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import re
+from ast import literal_eval
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
@@ -45,7 +46,8 @@ _OPERATIONS: Final[dict[str, Callable[[int, int], int]]] = {
 }
 
 _TOKEN: Final = re.compile(
-    r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d+\w*|<<|>>|[{}()\[\];:,*=+\-|&~^%/.!<>]|\"[^\"]*\"|'.'"
+    r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d+\w*|<<|>>|[{}()\[\];:,*=+\-|&~^%/.!<>]|\"[^\"]*\""
+    r"|'(?:[^'\\]|\\(?:[abfnrtv'\"\\]|[0-3]?[0-7]{1,2}|x[0-9a-fA-F]{1,2}))'"
 )
 _OF_CONDITIONS: Final = re.compile(
     r"0[xX][0-9a-fA-F]+\w*|\d+\w*|&&|\|\||[=!<>]=|<<|>>|[()+\-*/%~!<>&|^]|\S"
@@ -258,6 +260,8 @@ def constant(text: str, known: dict[str, int]) -> int | None:
         known: constants by name.
     """
     tokens = _TOKEN.findall(text)
+    if _TOKEN.sub("", text).strip():
+        return None
     parser = _Constant(tokens, known)
     try:
         value = parser.expression(0)
@@ -332,7 +336,8 @@ class _Constant:
         `+` may stand before it.
 
         Raises:
-            _DefinitionError: it is something else, or a parenthesis is not closed.
+            _DefinitionError: it is something else, a parenthesis is not closed, or the character is
+                none of ASCII, whose number depends on whether `char` has a sign.
         """
         token = self.peek()
         self.at += 1
@@ -348,7 +353,10 @@ class _Constant:
         if token in self.known:
             return self.known[token]
         if token[:1] == "'":
-            return ord(token[1])
+            code = ord(literal_eval(token))  # Python's escapes are C's
+            if code > 127:
+                raise _DefinitionError(f"{token} is not in ASCII")
+            return code
         number = integer(token) if token[:1].isdecimal() else ""
         if not isinstance(number, int):
             raise _DefinitionError(f"{token or 'nothing'} is no number")

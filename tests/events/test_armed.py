@@ -146,6 +146,15 @@ def test_wrong_filters_say_what_and_where(filter: str, kind: str, position: int)
         assert len(list(e)) == 1
 
 
+@pytest.mark.parametrize("name", ['"fib"', "0x", ")"])
+def test_what_names_no_function_does_not_mean_the_one_at_address_0(name: str) -> None:
+    with UnicornMachine.load(DEMO) as m, Kprobes(m) as k:
+        m.symbols.add("reset", 0, 16)
+        with pytest.raises(EventError) as caught:
+            k.event("p:crc crc32 a=$arg1:x64", filter=f"a.function == {name}")
+        assert caught.value.kind == "NO_FUNCTION"
+
+
 def test_a_long_filter_is_no_deep_one() -> None:
     with UnicornMachine.load(DEMO) as m, Kprobes(m) as k:
         e = k.event("p:crc crc32 len=$arg3:u32", filter=" || ".join(f"len == {n}" for n in range(256)))

@@ -258,6 +258,22 @@ def test_quotients_of_constants_are_cut_toward_zero_as_in_c() -> None:
     assert made.output.splitlines()[0] == "(-3, -1, -3, 1)"
 
 
+def test_characters_of_definitions_have_cs_escapes() -> None:
+    made = run(r"""
+        #define LINE '\n'
+        #define OCTAL '\12'
+        #define QUOTE '\''
+        enum chars { n = 5, HEX = '\x41', ZERO = '\0' };
+        begin { print((LINE, OCTAL, QUOTE, (int64)HEX, (int64)ZERO)); }""")
+    assert made.output.splitlines()[0] == "(10, 10, 39, 65, 0)"
+
+
+def test_constants_of_definitions_have_only_what_c_has() -> None:
+    assert printed("SUM", "#define SUM (1 + \\\n 2)  // three\n") == "3"
+    with pytest.raises(ScriptError, match="Unknown identifier: 'FIRST'"):
+        printed("FIRST", "#define FIRST $1\n")
+
+
 def test_config_and_the_environment() -> None:
     text = 'config = { max_strlen = 64; print_maps_on_exit = 0 } begin { @ = 1; print(sizeof(str(0))); }'
     assert run(text).output == "65\n\n\n"
