@@ -145,7 +145,8 @@ class EventFiles:
         Raises:
             BadArgument: there is no such file (ENOENT), it is not to be written (EACCES), or takes
                 no such text.
-            EventError: a definition, filter or trigger is wrong; error_log has it, too.
+            EventError: a definition, filter or trigger is wrong, or a place cannot be armed any
+                more; error_log has it, too.
             EventBusy: an event that is to be deleted is in use.
             NotRegistered: an event that is to be deleted does not exist.
         """
@@ -241,7 +242,7 @@ class EventFiles:
 
         Raises:
             BadArgument: there is no such file, it is not to be written, or takes no such text.
-            EventError: a filter or trigger is wrong.
+            EventError: a filter or trigger is wrong, or a place cannot be armed any more.
         """
         words = name.split("/")[1:]
         if words[-1] == "enable":

@@ -442,7 +442,7 @@ class KnownNames:
 
         def read(regs: Regs, saved: Saved) -> Any:
             """Return the value, or a View of it. Raises GuestFault: it has no location at this
-            hit.
+            hit, or is in memory that cannot be read.
             """
             value = view(regs, saved)
             for key in keys:

@@ -322,7 +322,7 @@ class Parser:
 
         Raises:
             EventError: the address or the offset is missing or no number, or there is no such
-                symbol.
+                symbol, or more than one.
         """
         parts = re.fullmatch(r"([^+-]*)([+-]?)(.*)", body)
         assert parts is not None  # it matches any text

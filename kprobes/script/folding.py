@@ -169,7 +169,8 @@ class _Folder:
         """Return the text that `str($1)` or `str($1 + n, size)` is; None: the call is another.
 
         It is the parameter's text without its first n bytes, `size` bytes at most; "" for a
-        parameter that was not given. An offset beyond the text is an error in `found`.
+        parameter that was not given. An offset beyond the text is an error in `found`, and taken
+        as 0.
         """
         of, skip = call.arguments[0], 0
         if isinstance(of, tree.Binary) and of.operator == "+":
@@ -382,7 +383,7 @@ class _Folder:
     def _index(self, value: tree.Index) -> Expression:
         """Return the byte that `"text"[i]` is; the node itself where text or index are no literals.
 
-        An index behind the text's NUL is noted as an error.
+        An index below 0 or behind the text's NUL is noted as an error.
         """
         if isinstance(value.of, tree.StringLiteral) and isinstance(value.index, tree.NumberLiteral):
             text = value.of.value + b"\0"

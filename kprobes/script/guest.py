@@ -104,9 +104,8 @@ class GuestWorld:
         Integers, bool, floating point, enums (with their names), pointers, arrays, structures and
         unions each become a type of their kind. An array of char, which is unsigned on some
         architectures, signed char or unsigned char becomes a string that is one byte longer than
-        the array, for a NUL. Any other type (void, a function) becomes
-        VoidType(). A structure or union that a pointer points at has no members, only name and
-        size.
+        the array, for a NUL. Any other type (void, a function) becomes VoidType(). A structure or
+        union that a pointer points at has no members, only name and size.
 
         Args:
             type: the C type.

@@ -190,7 +190,7 @@ class Preprocessor:
             rest: the expression or the name.
 
         Raises:
-            HeaderError: it is no expression of constants.
+            HeaderError: it is no expression of constants, or the name is missing.
         """
         if word != "if":
             name = _NAME.match(rest)

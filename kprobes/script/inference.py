@@ -1642,8 +1642,9 @@ class Inference(ABC):
     # --- types as written
 
     def written(self, name: tree.TypeName) -> ValueType | None:
-        """Return the type that a script writes, with its pointers and arrays; `string[N]` is a
-        string of N bytes.
+        """Return the type that a script writes, with its pointers and arrays.
+
+        `string[N]` is a string of N bytes; an array without a size has no elements.
 
         Returns:
             None: it is not known yet, or there is no such type, which the last walk notes as an

@@ -213,7 +213,7 @@ def _fields_pieces(type: Any, value: Mapping[str, Any], plus: bool, div: int) ->
     Args:
         type: its type.
         value: name -> value.
-        plus: True where numbers get a plus sign.
+        plus: True where signed numbers that are not negative get a plus sign.
         div: divides numbers.
     """
     return _named_pieces(
@@ -227,7 +227,7 @@ def _tuple_pieces(type: TupleType, value: Sequence[Any], plus: bool, div: int) -
     Args:
         type: the tuple's type.
         value: its items.
-        plus: True where numbers get a plus sign.
+        plus: True where signed numbers that are not negative get a plus sign.
         div: divides numbers.
     """
     found = ["("]
@@ -245,7 +245,7 @@ def _array_pieces(type: ArrayType, value: Sequence[Any], plus: bool, div: int) -
     Args:
         type: the array's type.
         value: its elements.
-        plus: True where numbers get a plus sign.
+        plus: True where signed numbers that are not negative get a plus sign.
         div: divides numbers.
     """
     found = ["["]

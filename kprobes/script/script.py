@@ -721,7 +721,8 @@ class Script:
     @contextlib.contextmanager
     def told_by_signals(self) -> Iterator[None]:
         """Run `self:signal` probes when this process gets SIGUSR1 inside a with block. At its end
-        the handler that was set before is set again. Without such probes nothing is done.
+        the handler that was set before is set again. Without such probes, and on Windows, nothing
+        is done.
         """
         if not any(
             point.kind == "self" for probe, _ in self._compiled.programs for point in probe.points

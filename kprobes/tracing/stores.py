@@ -45,8 +45,8 @@ class IntoRing:
     ) -> list[str]:
         """Return lines of Python that put a record of the event with number `cookie` into the ring.
 
-        Where an event has nothing but numbers, they pack the record at once, and call the slower
-        writer only for a fault or a new task.
+        Where an event has nothing but numbers, and no event of the ring has texts or call stacks,
+        they pack the record at once, and call the slower writer only for a fault or a new task.
 
         The lines stand in the code of an event's handler, and use its variables `number` (of the
         record), `who` (the task) and `back` (the caller).

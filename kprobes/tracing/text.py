@@ -283,7 +283,8 @@ class _FtraceLines(_Lines):
     def _place(self, info: EventInfo, part: EventColumns) -> Column:
         """Return the column `NAME: (PLACE)`: the event's name and where the hit was.
 
-        A probe has one place. A return event has another one for each address that it returns to.
+        A probe has one place. A return event has another one for each address that it returns to,
+        and a watchpoint for each instruction that accesses the data.
 
         Args:
             info: the event.

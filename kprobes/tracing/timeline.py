@@ -291,6 +291,9 @@ class _Rows:
     def _arguments(self, info: EventInfo, part: EventColumns) -> tuple[str, list[Sequence[Any]]]:
         """Return (template of an event's arguments, columns that fill it).
 
+        The caller, but for events at a place, and the call stack, where a record has one, stand
+        behind the arguments.
+
         Args:
             info: the event.
             part: its records in a batch.
