@@ -184,6 +184,18 @@ def test_refusals() -> None:
         m.call("copy", DEVICE)
 
 
+def test_a_module_that_cannot_be_unloaded_now_stays() -> None:
+    """unload_module() in a device's function is refused, and forgets nothing: the module is unloaded later."""
+    code = bytes.fromhex(CODE["x86_64"])
+    m = UnicornMachine.load_raw(code, arch="x86_64", base=BASE, name="firmware", symbols={"copy": BASE})
+    m.mmio(DEVICE, m.page_size, read=lambda offset, size: m.unload_module("firmware") or 0)
+    with pytest.raises(MachineBusy, match="device"):
+        m.call("copy", DEVICE, m.alloc(32))
+    assert "firmware" in m.modules
+    m.unload_module("firmware")
+    assert "firmware" not in m.modules
+
+
 class Loud(Exception):
     """What a device raises."""
 

@@ -269,12 +269,13 @@ class Loader:
 
         Raises:
             Unsupported: no module has the name.
-            MachineBusy: the engine is in the middle of an instruction.
+            MachineBusy: the engine is in the middle of an instruction; the module stays.
         """
         if name not in self.modules:
             raise Unsupported(
                 f"no module {name!r}", hint=f"loaded: {', '.join(self.modules) or 'none'}"
             )
+        self._memory.check_settled()
         gone = self.modules.pop(name)
         for start, size in gone:
             self._memory.unmap(start, size)
