@@ -167,9 +167,10 @@ def _place(text: str) -> tuple[str, tuple[str, int]]:
     """
     name, equals, place = text.partition("=")
     match = re.fullmatch(r"(.+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?", place)
-    if not equals or not name or match is None:
-        raise click.UsageError(f"--attach {text}: write NAME=FUNCTION or NAME=FUNCTION+OFFSET")
-    return name, (match[1], int(match[2] or "0", 0))
+    with contextlib.suppress(ValueError):
+        if equals and name and match is not None:
+            return name, (match[1], int(match[2] or "0", 0))
+    raise click.UsageError(f"--attach {text}: write NAME=FUNCTION or NAME=FUNCTION+OFFSET")
 
 
 def _set(program: Any, text: str) -> None:

@@ -220,6 +220,7 @@ class TraceEvent:
             EventError: the trigger is wrong, there already (EEXIST), or not there to be removed
                 (ENOENT); or a place cannot be armed any more.
             BadLocation: the event is removed.
+            MachineBusy: another thread runs the machine.
         """
         self._check()
         before = bool(self._triggers)

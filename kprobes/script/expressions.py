@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from . import tree
-from .scanner import Scanner
+from .scanner import DIGITS, Scanner
 from .source import ScriptError
 from .tree import Expression, TypeName
 
@@ -258,10 +258,15 @@ class ExpressionParser(Scanner):
     def word_digits(self) -> int:
         """Move on behind decimal digits, of which the first is here, and return the number: a
         tuple's index, or a positional parameter's number.
+
+        Raises:
+            ScriptError: it has more digits than numbers of 64 bits.
         """
         start = self.at
         while self.peek().isdecimal():
             self.at += 1
+        if self.at - start > DIGITS:
+            raise self.fail("the number is too large", self.between(start, self.at))
         return int(self.text[start : self.at])
 
     def primary(self) -> Expression:

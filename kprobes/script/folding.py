@@ -113,7 +113,7 @@ class _Folder:
             text = self.parameters.text(int(found[1]))
             return found[0] if text is None else text
 
-        return evolve(point, text=re.sub(r"\$([1-9][0-9]*)", given, point.text))
+        return evolve(point, text=re.sub(r"\$([1-9][0-9]{0,18})", given, point.text))
 
     def fold(self, value: Any) -> Any:
         """Return a copy of a node in which all that is known at compile time is a literal.

@@ -72,8 +72,9 @@ _UNITS: Final = {
     "d": 86400 * 10**9,
 }
 _OFFSET: Final = re.compile(r"(.*?)\+(0[xX][0-9a-fA-F]+|[0-9]+)", re.DOTALL)
+_LINE: Final = re.compile(r"[0-9]{1,19}")
 _NUMBER: Final = re.compile(r"[0-9][0-9_]*([eE][0-9]+)?")
-_DURATION: Final = re.compile(r"([0-9]+)(ns|us|ms|s|m|h|d)")
+_DURATION: Final = re.compile(r"([0-9]{1,20})(ns|us|ms|s|m|h|d)")
 
 
 @frozen(kw_only=True)
@@ -268,15 +269,20 @@ def _function(point: Point, words: list[str], found: Diagnostics) -> Point | Non
             f"{point.kind} probe needs a function, an address or FILE@SOURCE:LINE", point.span
         )
         return None
-    if len(words) == 3 and words[1] not in ("cpp", "") and target.isdecimal():  # IMAGE:source.c:22
+    is_line = _LINE.fullmatch(target) is not None
+    if len(words) == 3 and words[1] not in ("cpp", "") and is_line:  # IMAGE:source.c:22
         return evolve(point, line=(words[1].removeprefix("@"), int(target)))
-    if "@" in point.image and target.isdecimal():  # IMAGE@source.c:22
+    if "@" in point.image and is_line:  # IMAGE@source.c:22
         image, _, source = point.image.partition("@")
         return evolve(point, image=image, line=(source, int(target)))
     if re.fullmatch(r"0[xX][0-9a-fA-F]+|[0-9]+", target):
-        return evolve(point, address=int(target, 16 if target[:2].lower() == "0x" else 10))
+        address = _place_number(point, target, found)
+        return None if address is None else evolve(point, address=address)
     match = _OFFSET.fullmatch(target)
-    name, offset = (match.group(1), int(match.group(2), 0)) if match else (target, 0)
+    name = match[1] if match else target
+    offset = _place_number(point, match[2], found) if match else 0
+    if offset is None:
+        return None
     if offset and point.returns:
         found.error(f"Offset not allowed on {point.kind}", point.span)
         return None
@@ -381,14 +387,29 @@ def _watchpoint(point: Point, words: list[str], found: Diagnostics) -> Point | N
     if not access or not set(access) <= set("rwx"):
         found.error("watchpoint mode must be combination of (r,w,x)", point.span)
         return None
-    number = re.fullmatch(r"0[xX][0-9a-fA-F]+|[0-9]+", where)
-    return evolve(
-        point,
-        address=int(where, 0) if number else None,
-        function="" if number else where,
-        size=int(size),
-        access=access,
-    )
+    point = evolve(point, size=int(size), access=access)
+    if not re.fullmatch(r"0[xX][0-9a-fA-F]+|[0-9]+", where):
+        return evolve(point, function=where)
+    address = _place_number(point, where, found)
+    return None if address is None else evolve(point, address=address)
+
+
+def _place_number(point: Point, text: str, found: Diagnostics) -> int | None:
+    """Return the address or offset in an attach point: in C's notation, so octal with a 0.
+
+    Args:
+        point: the attach point.
+        text: the number's digits, perhaps behind 0x.
+        found: where errors go.
+
+    Returns:
+        None: it is no number, or one of more than 64 bits, which is an error.
+    """
+    value = integer(text)
+    if isinstance(value, str):
+        found.error(f"{point.kind} probe: {value}", point.span)
+        return None
+    return value
 
 
 _READERS: Final = {

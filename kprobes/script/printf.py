@@ -25,8 +25,8 @@ from .types import (
 )
 
 _CONVERSION = re.compile(
-    r"%(?P<left>-?)(?P<plus>\+?) ?(?P<prefix>#?)(?P<zeros>0?)(?P<width>\*|\d+)?(?:\.(?:\*|\d+))?"
-    r"(?P<length>[hlLjzt]*)(?P<letter>[diouxXeEfFGaAcspn%]|gr|g|rh|rx|r)",
+    r"%(?P<left>-?)(?P<plus>\+?) ?(?P<prefix>#?)(?P<zeros>0?)(?P<width>\*|\d{1,9})?"
+    r"(?:\.(?:\*|\d+))?(?P<length>[hlLjzt]*)(?P<letter>[diouxXeEfFGaAcspn%]|gr|g|rh|rx|r)",
     re.ASCII,
 )
 #: Length modifier -> bits of the number that are shown.

@@ -32,6 +32,7 @@ _SUFFIXES: Final = {
 }
 _ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", '"': b'"', "\\": b"\\"}
 U64: Final = (1 << 64) - 1
+DIGITS: Final = len(str(U64))
 
 
 def integer(text: str) -> int | str:
@@ -55,6 +56,8 @@ def integer(text: str) -> int | str:
     else:
         if len(digits) > 1 and digits[0] == "0":
             return f"invalid trailing bytes: {text}"
+        if len(digits) > DIGITS:  # int() takes its time, or refuses
+            return f"overflow error, maximum value is {U64}: {text}"
         value = int(digits)
     if exponent is not None:
         if not 1 <= value <= 9:

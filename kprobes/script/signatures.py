@@ -51,7 +51,7 @@ def name(inference: Inference, node: tree.Name) -> ValueType | None:
         return literal(definitions.constants[word])
     if word in definitions.texts:
         return types.StringType(len(definitions.texts[word]) + 1)
-    if re.fullmatch(r"s?arg\d+", word):
+    if re.fullmatch(r"s?arg\d{1,20}", word):
         return _argument(inference, node)
     word = word.removeprefix("__builtin_")
     if word == "args":

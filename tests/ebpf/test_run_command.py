@@ -186,6 +186,7 @@ def test_headers_constants_and_places(tmp_path: Path) -> None:
     (("{count}", "--map", "nothing", "--call", "fib(1)"), 2, "no such map or variable; there is counts"),
     (("{count}", "--attach", "nothing=fib", "--call", "fib(1)"), 2, "no such program; there is on_crc"),
     (("{count}", "--attach", "on_crc", "--call", "fib(1)"), 2, "write NAME=FUNCTION"),
+    (("{count}", "--attach", "on_crc=fib+010", "--call", "fib(1)"), 2, "write NAME=FUNCTION"),
     (("{inject}", "--call", "fib(1)"), 2, "--attach on_call=FUNCTION"),
     (("{inject}", "--set", "perod=1", "--attach", "on_call=fib", "--call", "fib(1)"), 2, "did you mean period"),
     (("{inject}", "--set", "period", "--attach", "on_call=fib", "--call", "fib(1)"), 2, "write NAME=NUMBER"),

@@ -274,6 +274,26 @@ def test_constants_of_definitions_have_only_what_c_has() -> None:
         printed("FIRST", "#define FIRST $1\n")
 
 
+@pytest.mark.parametrize(("probe", "message"), [
+    ("kprobe:f+09", "kprobe probe: invalid trailing bytes: 09"),
+    ("kprobe:099", "kprobe probe: invalid trailing bytes: 099"),
+    ("watchpoint:099:8:w", "watchpoint probe: invalid trailing bytes: 099"),
+    ("kprobe:f+010", "there is no guest"), ("watchpoint:0100:8:w", "there is no guest")])
+def test_numbers_of_attach_points_are_cs(probe: str, message: str) -> None:
+    with pytest.raises(ScriptError, match=message):
+        Script(f"{probe} {{ }}", quiet=True, environment={})
+
+
+@pytest.mark.parametrize("script", [
+    "begin { print(N); }", "begin { print((1, 2).N); }", "begin { print($N); }", "begin { print(argN); }",
+    "#define X N\nbegin { print(X); }", "struct a { char c[N]; }; begin { }", "config = { max_strlen = N } begin { }",
+    "kprobe:N { }", "kprobe:f+N { }", "kprobe:x:a.c:N { }", "watchpoint:N:8:w { }", "interval:s:N { }",
+    "interval:Ns { }", 'begin { printf("%Nd", 1); }', "kprobe:$N { }"])
+def test_numbers_that_python_refuses_to_convert(script: str) -> None:
+    with pytest.raises(ScriptError):
+        Script(script.replace("N", "1" * 5000), quiet=True, environment={})
+
+
 def test_config_and_the_environment() -> None:
     text = 'config = { max_strlen = 64; print_maps_on_exit = 0 } begin { @ = 1; print(sizeof(str(0))); }'
     assert run(text).output == "65\n\n\n"
