@@ -345,7 +345,8 @@ class TriggerParser:
             modifiers: KEY_MODIFIERS for a key, VALUE_MODIFIERS for a value.
 
         Raises:
-            EventError: there is no such field, or it cannot have the modifier.
+            EventError: there is no such field, it cannot have the modifier, or the width is no
+                decimal number from 1 on, of 9 digits at most.
         """
         name, dot, modifier = word.partition(".")
         modifier, _, width = modifier.partition("=")
@@ -353,7 +354,7 @@ class TriggerParser:
         if dot and (
             modifier not in modifiers
             or bool(width) != (modifier == "buckets")
-            or (width and (not width.isdecimal() or not int(width[:9])))
+            or (width and (not re.fullmatch("[0-9]{1,9}", width) or not int(width)))
         ):
             self.misfit(word, behind, ", ".join(f".{m}" for m in modifiers))
         if (name in ("stacktrace", "common_stacktrace") and modifiers is KEY_MODIFIERS) or (
@@ -379,7 +380,7 @@ class TriggerParser:
             self.misfit(word, behind, ".usecs for common_timestamp only")
         if modifier == "syscall" and self.context.syscalls() is None:
             self.fail("NO_SYSCALLS", word, word, behind=behind)
-        return Column(name, field, modifier, int(width[:9] or 0))
+        return Column(name, field, modifier, int(width or 0))
 
     def sort(self, word: str, columns: list[Column]) -> SortKey:
         """Parse what rows are sorted by.

@@ -148,7 +148,7 @@ def test_a_bare_name_sorts_by_the_value(k: Kprobes) -> None:
     ("traceon if", "NO_FILTER", 7), ("enable_event:no:such", "NO_SUCH_EVENT", 13), ("hist", "NO_HIST_KEYS", 0),
     ("hist:keys=", "NO_HIST_KEYS", 0), ("hist:keys=nope", "FIELD_NOT_FOUND", 10),
     ("hist:keys=len.nope", "BAD_FIELD_MODIFIER", 14), ("hist:keys=len.buckets", "BAD_FIELD_MODIFIER", 14),
-    ("hist:keys=len.buckets=0", "BAD_FIELD_MODIFIER", 14),
+    ("hist:keys=len.buckets=0", "BAD_FIELD_MODIFIER", 14), ("hist:keys=len.buckets=1234567890", "BAD_FIELD_MODIFIER", 14),
     ("hist:keys=len.execname", "BAD_FIELD_MODIFIER", 14), ("hist:keys=len.percent", "BAD_FIELD_MODIFIER", 14),
     ("hist:keys=len:vals=len.log2", "BAD_FIELD_MODIFIER", 19),
     ("hist:keys=text.hex", "BAD_FIELD_MODIFIER", 15), ("hist:keys=len:vals=text", "TEXT_AS_VALUE", 19),
