@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from test_public import callables
 
 import kprobes
+import kprobes.fuzz
 from kprobes.cli import main
 from kprobes.cli._former import FormerOption
 from kprobes.deprecation import Renamed, former_parameter
@@ -93,3 +94,31 @@ def test_all_go_after_two_minor_versions() -> None:
                   if isinstance(option, FormerOption)]
     assert [(name, renamed) for name, renamed in found
             if [int(number) for number in renamed.goes.split(".")[:2]] <= now] == []
+
+
+FORMER_NAMES_OF_SINK = {
+    "exact": "limit_jumps", "starting": "run_begins", "sent": "guest_sent", "ended": "run_ended",
+    "abandon": "displaced_left", "home": "home_of", "ours": "owns", "stops": "has_breakpoint",
+    "original": "without_patches", "copied": "copied_patch", "waits": "pending_target",
+    "in_turn": "threads_take_turns", "unloading": "about_to_unmap", "protected": "permissions_changed",
+}
+
+
+@pytest.mark.parametrize(("former", "now"), FORMER_NAMES_OF_SINK.items())
+def test_engines_of_others_may_say_former_names_of_sink(former: str, now: str) -> None:
+    with kprobes.UnicornMachine.load("examples/demo.x86_64") as m, kprobes.Kprobes(m) as k:
+        with pytest.warns(DeprecationWarning, match=rf"{former} is called {now}; the former name goes in kprobes 1\.2"):
+            found = getattr(k._listener, former)
+        assert found == getattr(k._listener, now) and callable(found)
+
+
+def test_former_names_of_traces_and_targets() -> None:
+    target = kprobes.fuzz.PythonTarget("here.py")
+    error = ValueError("no")
+    with pytest.warns(DeprecationWarning, match="error_of"):
+        assert str(target.mistake(error)) == str(target.error_of(error))
+    with kprobes.UnicornMachine.load("examples/demo.x86_64") as m, kprobes.Kprobes(m) as k:
+        with k.trace("p crc32") as t:
+            pass
+        with pytest.warns(DeprecationWarning, match="caller_name"):
+            assert t.caller(m.symbols["crc32"].address + 4) == t.caller_name(m.symbols["crc32"].address + 4)

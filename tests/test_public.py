@@ -205,7 +205,7 @@ def callables() -> Iterator[tuple[str, Callable[..., object]]]:
                 continue
             hidden = HIDDEN.get(public, set())
             for member in ["__init__", *(each for each in dir(value) if not each.startswith("_"))]:
-                if member in hidden:
+                if member in hidden or isinstance(inspect.getattr_static(value, member), FormerName):
                     continue
                 function = getattr(value, member)
                 if inspect.isroutine(function) and str(getattr(function, "__module__", "")).startswith("kprobes"):

@@ -32,7 +32,7 @@ class MemoryCalls:
         unmap: number of munmap().
         anonymous: value of MAP_ANONYMOUS.
         on_stack: byte offset of the fifth argument from the stack pointer; 0: `args` has all six.
-        block: True where mmap() takes the address of a block of its arguments.
+        mapped_by_block: True where `map` takes the address of a block of its arguments.
         delay: bytes that must follow `code`: the instruction in its delay slot.
     """
 
@@ -44,7 +44,7 @@ class MemoryCalls:
     unmap: int
     anonymous: int = 0x20
     on_stack: int = 0
-    block: bool = False
+    mapped_by_block: bool = False
     delay: bytes = b""
 
 
@@ -58,7 +58,8 @@ class CallRules:
         number: register of the call's number where the instruction does not hold it; "":
             `MemoryCalls.number`.
         failed: what tells of an error: "" (a negative result), "a3", "so" (of CR0), "carry".
-        block: True where mmap() gets the address of a block of its arguments, and mmap2() does not.
+        mmap_by_block: True where mmap() gets the address of a block of its arguments, and mmap2()
+            does not.
         descriptor: True where set_thread_area() gets the address of a descriptor: its number, then
             the base.
         private: calls that are in no list: number -> name.
@@ -67,7 +68,7 @@ class CallRules:
     table: str
     number: str = ""
     failed: str = ""
-    block: bool = False
+    mmap_by_block: bool = False
     descriptor: bool = False
     private: Mapping[int, str] = field(factory=dict)
 

@@ -349,9 +349,9 @@ def _check(named: PythonTarget | CallTarget, runner: InputRunner) -> None:
     Raises:
         BadArgument: it calls what does not exist, or its Python code is wrong.
     """
-    mistake = runner.mistake()
-    if mistake is not None:
-        raise named.mistake(mistake)
+    error = runner.try_target()
+    if error is not None:
+        raise named.error_of(error)
 
 
 # --- under AFL++

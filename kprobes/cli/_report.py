@@ -114,7 +114,7 @@ def _key(trace: Trace, by: str, info: Any, task: Any, row: Any) -> str:
         if row[5]:
             return trace.name(row[5]).partition("+")[0]
         if len(stack) > 1:
-            return trace.caller(stack[1]).partition("+")[0]
+            return trace.caller_name(stack[1]).partition("+")[0]
         return "(unknown: record with --stack, or return events)"
     if by == "stack":
         return _stack(trace, row[7]) or "(unknown: record with --stack)"

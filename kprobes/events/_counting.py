@@ -12,7 +12,7 @@ from ..programs.maps import NOEXIST, Array, Map, MapType, Spec
 from ._counts import DROPPED, HITS, PAUSED
 from ._event import Event
 from ._hist import Column, Histogram
-from ._writer import BUFFER, CONTEXT, STACK, WORD, Part, Writer
+from ._writer import BUFFER, CONTEXT, FETCHED, STACK, Part, Writer
 
 COLUMNS: Final = 56  #: keys and values that the stack has room for
 _TEMPORARY: Final = 16  # bytes at the stack's end that the writer uses
@@ -93,7 +93,7 @@ class Counting:
 
     Each method appends the instructions that do what its first line says; the program does it at a
     hit. Registers have names as in the Writer: _ENTRY is the histogram's entry, _STATE its state
-    (the words PAUSED, HITS and DROPPED), WORD the number of a column. The key is built on the
+    (the words PAUSED, HITS and DROPPED), FETCHED the number of a column. The key is built on the
     stack: a word of fault bits, then a word for each column.
     """
 
@@ -152,7 +152,7 @@ class Counting:
             self._log2(column)
         elif column.modifier == "buckets":
             self._bucket(column)
-        asm.store(STACK, at, WORD, 8)
+        asm.store(STACK, at, FETCHED, 8)
         if asm.is_target(failed):
             done = asm.label()
             asm.jump(done)
@@ -165,7 +165,7 @@ class Counting:
             asm.place(done)
 
     def _fetch(self, column: Column, failed: str) -> None:
-        """Load into WORD the number that a column is made of, before its modifier is applied.
+        """Load into FETCHED the number that a column is made of, before its modifier is applied.
 
         Args:
             column: the column; it has a field.
@@ -179,34 +179,34 @@ class Counting:
             _COMMON[field.python](self._w)
 
     def _log2(self, column: Column) -> None:
-        """Replace WORD by its logarithm to base 2, rounded up: the bits that the number (WORD - 1)
-        has, as ftrace's .log2; by 0 where WORD is not above 0.
+        """Replace FETCHED by its logarithm to base 2, rounded up: the bits that the number
+        (FETCHED - 1) has, as ftrace's .log2; by 0 where FETCHED is not above 0.
 
         Args:
-            column: the column, whose field says whether WORD is signed.
+            column: the column, whose field says whether FETCHED is signed.
         """
         asm = self._asm
         low = asm.label()
         done = asm.label()
-        asm.jump_if_number("s<=" if column.signed else "==", WORD, 0, low)
-        asm.compute_with("+", WORD, -1)
+        asm.jump_if_number("s<=" if column.signed else "==", FETCHED, 0, low)
+        asm.compute_with("+", FETCHED, -1)
         asm.set(1, 0)
         for step in (32, 16, 8, 4, 2, 1):
             less = asm.label()
-            asm.move(2, WORD)
+            asm.move(2, FETCHED)
             asm.compute_with(">>", 2, step)
             asm.jump_if_number("==", 2, 0, less)
-            asm.move(WORD, 2)
+            asm.move(FETCHED, 2)
             asm.compute_with("+", 1, step)
             asm.place(less)
-        asm.compute("+", WORD, 1)
+        asm.compute("+", FETCHED, 1)
         asm.jump(done)
         asm.place(low)
-        asm.set(WORD, 0)
+        asm.set(FETCHED, 0)
         asm.place(done)
 
     def _bucket(self, column: Column) -> None:
-        """Round WORD down to a multiple of the column's bucket width.
+        """Round FETCHED down to a multiple of the column's bucket width.
 
         Args:
             column: the column, with the width.
@@ -215,19 +215,19 @@ class Counting:
         down = asm.label()
         done = asm.label()
         if column.signed:
-            asm.jump_if_number("s<", WORD, 0, down)
-        asm.move(1, WORD)
+            asm.jump_if_number("s<", FETCHED, 0, down)
+        asm.move(1, FETCHED)
         asm.compute_with("%", 1, column.buckets)
-        asm.compute("-", WORD, 1)
+        asm.compute("-", FETCHED, 1)
         if column.signed:
             asm.jump(done)
             asm.place(down)
-            asm.negate(WORD)
-            asm.compute_with("+", WORD, column.buckets - 1)
-            asm.move(1, WORD)
+            asm.negate(FETCHED)
+            asm.compute_with("+", FETCHED, column.buckets - 1)
+            asm.move(1, FETCHED)
             asm.compute_with("%", 1, column.buckets)
-            asm.compute("-", WORD, 1)
-            asm.negate(WORD)
+            asm.compute("-", FETCHED, 1)
+            asm.negate(FETCHED)
             asm.place(done)
 
     def _find(self) -> None:
@@ -297,43 +297,44 @@ class Counting:
             return self._count(_ENTRY, at)
         self._fetch(column, failed)
         asm.load(1, _ENTRY, at, 8)
-        asm.compute("+", 1, WORD)
+        asm.compute("+", 1, FETCHED)
         asm.store(_ENTRY, at, 1, 8)
         asm.place(failed)
 
 
 def _called(w: Writer) -> None:
-    """Append instructions that load into WORD the address of the function whose return is probed.
+    """Append instructions that load into FETCHED the address of the function whose return is
+    probed.
 
     Args:
         w: takes the instructions.
     """
     w.asm.move(1, CONTEXT)
     w.asm.call("get_func_ip")
-    w.asm.move(WORD, 0)
+    w.asm.move(FETCHED, 0)
 
 
 def _time(w: Writer, unit: int) -> None:
-    """Append instructions that load the host's time into WORD.
+    """Append instructions that load the host's time into FETCHED.
 
     Args:
         w: takes the instructions.
         unit: nanoseconds that one step of the time has.
     """
     w.asm.call("ktime_get_ns")
-    w.asm.move(WORD, 0)
+    w.asm.move(FETCHED, 0)
     if unit > 1:
-        w.asm.compute_with("/", WORD, unit)
+        w.asm.compute_with("/", FETCHED, unit)
 
 
-#: fields that are no arguments, by their Python -> what puts them into WORD; programs run where
+#: fields that are no arguments, by their Python -> what puts them into FETCHED; programs run where
 #: there is one CPU, and no tasks
 _COMMON: Final[Mapping[str, Callable[[Writer], None]]] = {
     "func": _called,
-    "back": lambda w: w.context(WORD, PC),
-    "regs.pc": lambda w: w.context(WORD, PC),
+    "back": lambda w: w.context(FETCHED, PC),
+    "regs.pc": lambda w: w.context(FETCHED, PC),
     "now()": lambda w: _time(w, 1),
     "now() // 1000": lambda w: _time(w, 1000),
-    "pid(regs)": lambda w: w.asm.set(WORD, 0),
-    "regs.cpu": lambda w: w.asm.set(WORD, 0),
+    "pid(regs)": lambda w: w.asm.set(FETCHED, 0),
+    "regs.cpu": lambda w: w.asm.set(FETCHED, 0),
 }

@@ -462,7 +462,7 @@ class KnownNames:
             type = type.target
             member = None
         tree = Word("variable", name=text, read=_word(read))
-        if suffix is None and not keys and _is_measured(type):
+        if suffix is None and not keys and _has_lengths_in_variables(type):
             value = Fetch(tree=tree, value=lambda regs, saved: whole(read(regs, saved)))
             return value, _typed(type)
         if _is_string(suffix):
@@ -807,7 +807,7 @@ class KnownNames:
         return type_of(self._around, name, at)
 
 
-def _is_measured(type: CType) -> bool:
+def _has_lengths_in_variables(type: CType) -> bool:
     """Return True for an array whose lengths variables have: each hit has its own."""
     if type.kind != "array" or None not in type.dims:
         return False

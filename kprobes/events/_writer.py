@@ -24,7 +24,7 @@ KEPT: Final = 32
 #: of which are the arguments
 _READ, _KEY, _FAULTS = -8, -16, -24
 #: registers of the program: the word that is fetched; what lives as long as the program
-WORD, CONTEXT, RECORD, BUFFER, ADDRESS, STACK = 3, 6, 7, 8, 9, 10
+FETCHED, CONTEXT, RECORD, BUFFER, ADDRESS, STACK = 3, 6, 7, 8, 9, 10
 
 
 Part = Callable[["Writer"], None]
@@ -35,8 +35,8 @@ class Writer:
 
     Registers of the program have names: CONTEXT is the probe's context, RECORD the record, BUFFER
     the buffer's state, ADDRESS the address of an argument in guest memory, STACK the program's
-    stack. "Fetch" loads a number into WORD. Parameters called `failed` are labels: the program goes
-    there where guest memory cannot be read.
+    stack. "Fetch" loads a number into FETCHED. Parameters called `failed` are labels: the program
+    goes there where guest memory cannot be read.
 
     Attributes:
         asm: takes the instructions.
@@ -79,7 +79,7 @@ class Writer:
         for place, number in enumerate(numbers):
             failed = asm.label()
             self._call_argument(number, failed)
-            asm.store(kept, 8 * (1 + place), WORD, 8)
+            asm.store(kept, 8 * (1 + place), FETCHED, 8)
             if asm.is_target(failed):
                 done = asm.label()
                 asm.jump(done)
@@ -143,7 +143,7 @@ class Writer:
         asm.load(1, STACK, _FAULTS, 8)
         asm.set(2, 1 << place)
         asm.jump_if("&", 1, 2, failed)
-        asm.load(WORD, STACK, _FAULTS - 8 * (1 + place), 8)
+        asm.load(FETCHED, STACK, _FAULTS - 8 * (1 + place), 8)
 
     def write(
         self,
@@ -223,8 +223,8 @@ class Writer:
         asm.store(RECORD, 8, 0, 8)
         head = layout.head
         if head.caller:
-            self.context(WORD, PC)
-            asm.store(RECORD, head.caller, WORD, 8)
+            self.context(FETCHED, PC)
+            asm.store(RECORD, head.caller, FETCHED, 8)
         if head.time:
             asm.call("ktime_get_ns")
             asm.store(RECORD, head.time, 0, 8)
@@ -271,15 +271,15 @@ class Writer:
         assert isinstance(test.constant, int)
         self.number(arg, no)
         if arg.type.is_signed and not test.signed:
-            asm.extend(WORD, arg.type.bits, False)
+            asm.extend(FETCHED, arg.type.bits, False)
         constant = test.constant
         if test.end:  # from the constant up to the end, by one comparison
             asm.set(4, constant)
-            asm.compute("-", WORD, 4)
+            asm.compute("-", FETCHED, 4)
             constant = test.end - constant
         asm.set(4, constant)
         sign = "s" if test.signed and test.comparison.by_sign else ""
-        asm.jump_if(sign + test.comparison.jump, WORD, 4, yes if test.holds else no)
+        asm.jump_if(sign + test.comparison.jump, FETCHED, 4, yes if test.holds else no)
         asm.jump(no if test.holds else yes)
 
     def number(self, arg: Argument, failed: str) -> None:
@@ -297,11 +297,11 @@ class Writer:
         self._extend(arg.type)
 
     def _extend(self, kind: Type) -> None:
-        """Cut WORD to the bits of a type, and extend it by its sign or by zeros."""
+        """Cut FETCHED to the bits of a type, and extend it by its sign or by zeros."""
         if kind.bits == 64:
             return
-        self.asm.compute_with("<<", WORD, 64 - kind.shift - kind.bits)
-        self.asm.compute_with("s>>" if kind.is_signed else ">>", WORD, 64 - kind.bits)
+        self.asm.compute_with("<<", FETCHED, 64 - kind.shift - kind.bits)
+        self.asm.compute_with("s>>" if kind.is_signed else ">>", FETCHED, 64 - kind.bits)
 
     def _argument(self, arg: Argument, bit: int, at: int) -> None:
         """Write one argument into the record. Where it, or an element of it, cannot be read, set
@@ -319,10 +319,10 @@ class Writer:
         if not arg.source.in_memory:
             self._fetch(arg.source.tree, failed)
             self._extend(arg.type)
-            self.asm.store(RECORD, at, WORD, 8)
+            self.asm.store(RECORD, at, FETCHED, 8)
         else:
             self._address(arg.source.tree, failed)
-            self.asm.move(ADDRESS, WORD)
+            self.asm.move(ADDRESS, FETCHED)
             for n in range(elements(arg)):
                 own_bit = bit + 1 + n if arg.type.count else bit
                 self._element(arg, n, own_bit, at + n * width(arg))
@@ -343,7 +343,7 @@ class Writer:
         asm = self.asm
         kind = arg.type
         failed = asm.label()
-        asm.move(WORD, ADDRESS)
+        asm.move(FETCHED, ADDRESS)
         self._add(n * kind.size)
         if kind.is_string:
             if kind.count:  # an array of strings is an array of pointers
@@ -357,7 +357,7 @@ class Writer:
         else:
             self._load(kind.size, failed)
             self._extend(kind)
-            asm.store(RECORD, at, WORD, 8)
+            asm.store(RECORD, at, FETCHED, 8)
         self._failing(failed, bit)
 
     def _failing(self, failed: str, bit: int) -> None:
@@ -390,7 +390,7 @@ class Writer:
         asm.compute("|", 1, 2)
         asm.store(RECORD, where, 1, 8)
 
-    # --- words: all into WORD
+    # --- words: all into FETCHED
 
     def _fetch(self, tree: Word, failed: str) -> None:
         """Fetch a word of the guest: from memory, a register, the stack, an argument, the result,
@@ -408,7 +408,7 @@ class Writer:
             self._address(tree, failed)
             self._load(self._word, failed)
         elif tree.kind == "value":
-            self.asm.set(WORD, tree.number)
+            self.asm.set(FETCHED, tree.number)
         elif tree.kind == "register":
             number = names.index(aliases.get(tree.name, tree.name))
             if number >= UNIFORM:
@@ -416,7 +416,7 @@ class Writer:
                     f"%{tree.name} is behind the {UNIFORM} registers that programs see",
                     hint="its hits are fetched by Event.fetch()",
                 )
-            self.context(WORD, number)
+            self.context(FETCHED, number)
         elif tree.kind == "argument":
             self._call_argument(tree.number, failed)
         elif tree.kind == "saved":
@@ -424,7 +424,7 @@ class Writer:
         elif tree.kind == "stack":
             self._on_stack(tree.number * self._word, failed)
         else:
-            self.context(WORD, {"result": RESULT, "sp": SP}[tree.kind])
+            self.context(FETCHED, {"result": RESULT, "sp": SP}[tree.kind])
 
     def _call_argument(self, n: int, failed: str) -> None:
         """Fetch an argument of the call at a function's entry, from its register or the stack.
@@ -436,7 +436,7 @@ class Writer:
         abi = self._arch.abi
         assert abi is not None
         if n < len(abi.args):
-            self.context(WORD, ARGUMENT + n)
+            self.context(FETCHED, ARGUMENT + n)
         else:
             self._on_stack(abi.stack_args + (n - len(abi.args)) * self._word, failed)
 
@@ -447,7 +447,7 @@ class Writer:
             offset: bytes from the stack pointer to the word, in the direction of older frames.
             failed: label for a stack that cannot be read.
         """
-        self.context(WORD, SP)
+        self.context(FETCHED, SP)
         self._add(offset * self._arch.callers)
         self._load(self._word, failed)
 
@@ -462,7 +462,7 @@ class Writer:
         self.asm.load(register, CONTEXT, 8 * word, 8)
 
     def _address(self, tree: Word, failed: str) -> None:
-        """Load into WORD the address of a word in guest memory.
+        """Load into FETCHED the address of a word in guest memory.
 
         Args:
             tree: the word's source, of kind "memory".
@@ -473,13 +473,15 @@ class Writer:
         self._add(tree.number)
 
     def _add(self, offset: int) -> None:
-        """Add a number of bytes to WORD, an address, which wraps where the guest's addresses do."""
+        """Add a number of bytes to FETCHED, an address, which wraps where the guest's addresses
+        do.
+        """
         self.asm.set(2, offset)
-        self.asm.compute("+", WORD, 2)
-        self.asm.extend(WORD, self._arch.bits, False)
+        self.asm.compute("+", FETCHED, 2)
+        self.asm.extend(FETCHED, self._arch.bits, False)
 
     def _load(self, size: int, failed: str) -> None:
-        """Fetch the number at the guest address in WORD, as an unsigned one.
+        """Fetch the number at the guest address in FETCHED, as an unsigned one.
 
         Args:
             size: its bytes: 1, 2, 4 or 8.
@@ -491,6 +493,6 @@ class Writer:
         asm.set(2, size)
         asm.call("probe_read_kernel")
         asm.jump_if_number("!=", 0, 0, failed)
-        asm.load(WORD, STACK, _READ, size)
+        asm.load(FETCHED, STACK, _READ, size)
         if size > 1 and self._arch.order.value != sys.byteorder:
-            asm.swap(WORD, 8 * size)
+            asm.swap(FETCHED, 8 * size)

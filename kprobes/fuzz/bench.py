@@ -12,6 +12,7 @@ from functools import partial
 
 from attrs import frozen
 
+from ..deprecation import FormerName
 from ..errors import (
     AmbiguousSymbol,
     GuestFault,
@@ -187,7 +188,9 @@ class InputRunner:
         except OutOfTime as error:
             return Fate(_NUMBERS["SIGKILL"], error, timeout=True)
 
-    def mistake(self) -> Exception | None:
+    mistake = FormerName("try_target", goes="1.2")
+
+    def try_target(self) -> Exception | None:
         """Return what is wrong with the target itself, as a trial run shows; None: nothing is.
 
         That is a name that neither the guest nor Python knows, a wrong argument, or a call of an

@@ -15,6 +15,7 @@ from attrs import field, frozen
 
 from ..board import Board, Fitted
 from ..calltext import Input, NamedAddress, parse_call
+from ..deprecation import FormerName
 from ..errors import BadArgument, KprobeError, Unsupported
 from ..kprobes import Kprobes
 from ..machine.unicorn.machine import UnicornMachine
@@ -54,7 +55,9 @@ class PythonTarget:
 
     path: str
 
-    def mistake(self, error: BaseException) -> BadArgument:
+    mistake = FormerName("error_of", goes="1.2")
+
+    def error_of(self, error: BaseException) -> BadArgument:
         """Return the error for a target that is wrong itself.
 
         Args:
@@ -89,7 +92,7 @@ class PythonTarget:
         try:
             names = runpy.run_path(self.path, run_name="__fuzz__")
         except (Exception, SystemExit) as error:
-            raise self.mistake(error) from None
+            raise self.error_of(error) from None
         machine, fuzz = names.get("machine"), names.get("fuzz")
         if not isinstance(machine, UnicornMachine):
             raise BadArgument(
@@ -165,7 +168,9 @@ class CallTarget:
     servers: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
-    def mistake(self, error: BaseException) -> BadArgument:
+    mistake = FormerName("error_of", goes="1.2")
+
+    def error_of(self, error: BaseException) -> BadArgument:
         """Return the error for a call that is wrong itself.
 
         Args:

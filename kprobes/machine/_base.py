@@ -76,7 +76,7 @@ class Sink(Protocol):
             False where it is none of the core's: the engine delivers it to the guest.
         """
 
-    def exact(self, on: bool) -> None:
+    def limit_jumps(self, on: bool) -> None:
         """Make jumps that cover several instructions breakpoints, while a run counts instructions.
 
         Each instruction is then executed once, at its own address or in a slot. Called, too, for a
@@ -86,14 +86,14 @@ class Sink(Protocol):
             on: True where such a run begins, False where it has ended.
         """
 
-    def starting(self, target: int) -> None:
+    def run_begins(self, target: int) -> None:
         """Prepare for an outermost run. Called before it begins: nothing runs, text may be changed.
 
         Args:
             target: address where the run begins, mode bits included.
         """
 
-    def sent(self, target: int) -> None:
+    def guest_sent(self, target: int) -> None:
         """Note that the guest is sent elsewhere in the middle of a run, but not by a handler of a
         hit.
 
@@ -103,7 +103,7 @@ class Sink(Protocol):
             target: address where the guest goes, mode bits included.
         """
 
-    def ended(self) -> None:
+    def run_ended(self) -> None:
         """Note that the outermost run has ended, for whatever reason: nothing runs."""
 
     def fault(self, regs: Regs, fault: Fault) -> bool:
@@ -118,7 +118,7 @@ class Sink(Protocol):
             it; regs.pc is then the original address.
         """
 
-    def abandon(self, regs: Regs, pc: int) -> None:
+    def displaced_left(self, regs: Regs, pc: int) -> None:
         """Note that the guest leaves a displaced instruction without executing it: that hit never
         ends.
 
@@ -127,7 +127,7 @@ class Sink(Protocol):
             pc: address of the displaced instruction.
         """
 
-    def home(self, pc: int) -> int | None:
+    def home_of(self, pc: int) -> int | None:
         """Return the original address of the instruction that runs in a slot.
 
         Args:
@@ -149,7 +149,7 @@ class Sink(Protocol):
             or comes behind a return, which has been served: then at regs.pc.
         """
 
-    def waits(self, regs: Regs) -> int | None:
+    def pending_target(self, regs: Regs) -> int | None:
         """Return the target of the branch whose delay slot runs out of line at regs.pc.
 
         It is known until fault() is called.
@@ -161,13 +161,13 @@ class Sink(Protocol):
             None: no delay slot runs there.
         """
 
-    def ours(self, pc: int) -> bool:
+    def owns(self, pc: int) -> bool:
         """Return True if `pc` lies in one of the core's own pages."""
 
-    def stops(self, pc: int) -> bool:
+    def has_breakpoint(self, pc: int) -> bool:
         """Return True if a breakpoint of the core's stands at `pc`."""
 
-    def original(self, addr: int, data: bytes) -> bytes:
+    def without_patches(self, addr: int, data: bytes) -> bytes:
         """Return memory as it would be without the core's patches.
 
         Args:
@@ -175,7 +175,7 @@ class Sink(Protocol):
             data: what was read.
         """
 
-    def copied(self, pc: int) -> str:
+    def copied_patch(self, pc: int) -> str:
         """Say what of the core's the guest has copied with its text, if it has failed because of
         that.
 
@@ -186,13 +186,13 @@ class Sink(Protocol):
             A sentence for the error; "": the failure has another cause.
         """
 
-    def in_turn(self) -> None:
+    def threads_take_turns(self) -> None:
         """Note that from now on threads stop one at a time, at the core's jumps alone.
 
         Reporting.in_turn is True then.
         """
 
-    def unloading(self, start: int, end: int) -> None:
+    def about_to_unmap(self, start: int, end: int) -> None:
         """Make the probes in a range of guest memory GONE, as the range is about to be unmapped.
 
         Args:
@@ -200,7 +200,7 @@ class Sink(Protocol):
             end: address behind the last byte.
         """
 
-    def protected(self, start: int, end: int) -> None:
+    def permissions_changed(self, start: int, end: int) -> None:
         """Note that the permissions of a range of guest memory have changed.
 
         Args:

@@ -29,11 +29,11 @@ def ending_at(sink: Sink | None, arch: Arch, end: int | None) -> Iterator[None]:
     if sink is None or end is None or not _covered(sink, arch, end):
         yield
         return
-    sink.exact(True)
+    sink.limit_jumps(True)
     try:
         yield
     finally:
-        sink.exact(False)
+        sink.limit_jumps(False)
 
 
 def _covered(sink: Sink, arch: Arch, addr: int) -> bool:

@@ -355,7 +355,7 @@ class PaperMachine:
             page: address of its first byte.
         """
         if self.sink is not None:
-            self.sink.unloading(page, page + PAGE)
+            self.sink.about_to_unmap(page, page + PAGE)
         self.unmap_code(page)
 
     def snapshot(self) -> dict[int, bytes]:
@@ -487,7 +487,7 @@ class PaperMachine:
         if start is not None:
             values[self._pc] = start
         if self.sink is not None:
-            (self.sink.sent if self._depth else self.sink.starting)(values[self._pc])
+            (self.sink.guest_sent if self._depth else self.sink.run_begins)(values[self._pc])
         elif self._depth == 0 and self.before_run is not None:
             self.before_run()
         self._depth += 1
@@ -502,7 +502,7 @@ class PaperMachine:
             self._depth -= 1
             self._cpu = before if self._depth else cpu
             if self._depth == 0 and self.sink is not None:
-                self.sink.ended()
+                self.sink.run_ended()
 
     def step(self, cpu: int = 0) -> None:
         """Execute one instruction of a CPU, or deliver one report; set the CPU's pc.

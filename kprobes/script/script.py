@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from ..clocknames import host_epoch
 from ..errors import BadArgument, GuestFault, MachineClosed, ProgramError, Unsupported
 from ..programs.isa import MAP, steps
 from ..programs.maps import Hash
@@ -345,7 +346,7 @@ class Script:
         guest = self._guest
         symbols = guest.describe if guest is not None else values.nowhere
         sources = guest.sources if guest is not None else values.unknown
-        since = time.time_ns() - time.monotonic_ns() if self._clock() is time.monotonic_ns else 0
+        since = host_epoch() if self._clock() is time.monotonic_ns else 0
         return values.Decoder(
             self.settings,
             self._world.bits,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from attrs import define, field
 
+from ..clocknames import host_epoch
 from . import layout, types
 from .settings import Settings
 from .types import ValueType
@@ -64,7 +64,7 @@ class Decoder:
     symbols: Symbolizer
     texts: Sequence[str]
     strftime: Callable[[str, int], str]
-    since: int = field(factory=lambda: time.time_ns() - time.monotonic_ns())
+    since: int = field(factory=host_epoch)
     sources: Sourcer = unknown
     _frames: dict[tuple[int, int, bool], tuple[types.StackFrame, ...]] = field(factory=dict)
 

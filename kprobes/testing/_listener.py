@@ -53,45 +53,45 @@ class ToldSink:
         self.faults.append((regs.pc, fault))
         return self.on_fault(regs, fault)
 
-    def starting(self, target: int) -> None:
+    def run_begins(self, target: int) -> None:
         """Note that a run starts."""
         self.runs.append("starting")
 
-    def sent(self, target: int) -> None: ...
+    def guest_sent(self, target: int) -> None: ...
 
-    def ended(self) -> None:
+    def run_ended(self) -> None:
         """Note that a run has ended."""
         self.runs.append("ended")
 
-    def exact(self, on: bool) -> None: ...
+    def limit_jumps(self, on: bool) -> None: ...
 
-    def abandon(self, regs: Regs, pc: int) -> None: ...
+    def displaced_left(self, regs: Regs, pc: int) -> None: ...
 
-    def home(self, pc: int) -> int | None:
+    def home_of(self, pc: int) -> int | None:
         return None
 
     def single_stepped(self, regs: Regs) -> bool:
         return False
 
-    def waits(self, regs: Regs) -> int | None:
+    def pending_target(self, regs: Regs) -> int | None:
         return None
 
-    def ours(self, pc: int) -> bool:
+    def owns(self, pc: int) -> bool:
         return False
 
-    def stops(self, pc: int) -> bool:
+    def has_breakpoint(self, pc: int) -> bool:
         """Whether a trap at an address is this sink's own: it has a function there."""
         return pc in self.at
 
-    def original(self, addr: int, data: bytes) -> bytes:
+    def without_patches(self, addr: int, data: bytes) -> bytes:
         return data
 
-    def copied(self, pc: int) -> str:
+    def copied_patch(self, pc: int) -> str:
         return ""
 
-    def in_turn(self) -> None: ...
-    def unloading(self, start: int, end: int) -> None: ...
-    def protected(self, start: int, end: int) -> None: ...
+    def threads_take_turns(self) -> None: ...
+    def about_to_unmap(self, start: int, end: int) -> None: ...
+    def permissions_changed(self, start: int, end: int) -> None: ...
 
     patched = 1
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from ..clocknames import HOST_CLOCK, INSTRUCTION_CLOCK
+from ..clocknames import HOST_CLOCK, INSTRUCTION_CLOCK, host_epoch
 from ..errors import BadArgument, Unsupported
 from ..machine._base import Machine
 
@@ -18,17 +18,13 @@ CLOCKS: Final = (COUNTER, HOST_CLOCK, INSTRUCTION_CLOCK)
 COUNTS: Final = (COUNTER, INSTRUCTION_CLOCK)
 
 
-#: nanoseconds from 1970 to the beginning of the host's clock, which is the boot
-_BOOT: Final = time.time_ns() - time.monotonic_ns()
-
-
 def epoch_of(clock: str) -> int:
     """Return what is added to times of a clock of this process to get nanoseconds since 1970.
 
     Args:
         clock: the clock's name; 0 is returned for all but the host's, whose times are no host's.
     """
-    return _BOOT if clock == HOST_CLOCK else 0
+    return host_epoch() if clock == HOST_CLOCK else 0
 
 
 def clock_of(machine: Machine, clock: str | Callable[[], int]) -> Callable[[], int] | None:

@@ -17,7 +17,7 @@ from ..stacks import INCOMPLETE, addresses_of, is_incomplete
 from ..symbols import CONTROLS
 from . import nested
 from .batches import BATCH, Batch, EventColumns, Row
-from .clocks import COUNTER, epoch_of
+from .clocks import COUNTER
 from .info import EventInfo, Field
 from .ring import Layout, RecordRing
 
@@ -112,6 +112,7 @@ def batches_of_ring(
     infos: Sequence[EventInfo],
     ring: RecordRing,
     clock: str,
+    epoch: int,
     names: Callable[[int], str],
     lines: Callable[[int], str],
     callers: Callable[[int], str],
@@ -125,6 +126,7 @@ def batches_of_ring(
         infos: the events.
         ring: the records.
         clock: the name of the clock that their times are by.
+        epoch: what is added to their times to get nanoseconds since 1970; 0: it is not known.
         names: a code address -> its name.
         lines: a code address -> its source line, "" where none is known.
         callers: a return address in a stack -> its name.
@@ -147,7 +149,7 @@ def batches_of_ring(
         "events": [info.as_json() for info in infos],
         "lost": ring.lost,
         "clock": clock,
-        "epoch": epoch_of(clock),
+        "epoch": epoch,
         "names": {str(address): names(address) for address in addresses},
         "lines": {str(address): line for address in looked_up if (line := lines(address))},
         "callers": {

@@ -276,7 +276,7 @@ class _PacketWriter:
                 stack,), the same; or None, for memory that could not be read: "(fault)".
         """
         if isinstance(value, tuple):
-            return self._trace.caller(value[0])
+            return self._trace.caller_name(value[0])
         if isinstance(value, int):
             return self._trace.name(value)
         return FAULT if value is None else str(clean(value))

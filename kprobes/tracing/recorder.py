@@ -121,7 +121,7 @@ class Live:
         """
         from .columns import batches_of_ring
 
-        return batches_of_ring(self.infos, self.ring, self.clock, names, lines, callers)
+        return batches_of_ring(self.infos, self.ring, self.clock, self.epoch, names, lines, callers)
 
 
 @checked()

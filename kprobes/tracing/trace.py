@@ -8,6 +8,7 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, Protocol, overload
 
 from ..arguments import checked, shown
+from ..deprecation import FormerName
 from ..errors import BadArgument, Unsupported
 from ..events._record import Record
 from ..newfile import NewFile
@@ -266,7 +267,7 @@ class Trace:
             found = self._cache[address] = self._names(address)
         return found
 
-    def caller(self, address: int) -> str:
+    def caller_name(self, address: int) -> str:
         """Return what name() does for a return address of a stack: the function that has the call
         before it, which may end there.
         """
@@ -276,6 +277,8 @@ class Trace:
         if found is None:
             found = self._caller_cache[address] = self._callers(address)
         return found
+
+    caller = FormerName("caller_name", goes="1.2")
 
     def names(self, stack: Sequence[int]) -> list[str]:
         """Return the name of each address of a record's stack.
@@ -288,7 +291,8 @@ class Trace:
         """
         _check_stack(stack)
         return [
-            self.caller(address) if n else self.name(address) for n, address in enumerate(stack)
+            self.caller_name(address) if n else self.name(address)
+            for n, address in enumerate(stack)
         ]
 
     def lines(self, stack: Sequence[int]) -> list[str]:
@@ -370,7 +374,7 @@ class Trace:
         Raises:
             Unsupported: pyarrow is not installed (extra `arrow`).
         """
-        return self._source.record_batches(self.name, self._lines, self.caller)
+        return self._source.record_batches(self.name, self._lines, self.caller_name)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the table of to_arrow() as a data frame; integers stay integers (UInt64 and such)

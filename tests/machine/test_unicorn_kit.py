@@ -75,7 +75,7 @@ def test_the_kit_finds(broken: str, complaint: str) -> None:
                 self._depth = 0
             super().invoke(target)
             if broken == "inner_ends" and self._depth and self._sink is not None:
-                self._sink.ended()
+                self._sink.run_ended()
 
         def unmap_code(self, page: int, pages: int = 1) -> None:
             if broken == "stale_pages":

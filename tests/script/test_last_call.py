@@ -52,7 +52,7 @@ def test_traces_and_what_is_made_of_them(saved: bool, tmp_path: Path) -> None:
         trace = Trace.load(tmp_path / "t.arrow")
     stack = trace[0].stack
     assert trace.names(stack)[:2] == ["inner+0x0/0x2", "outer+0x6/0x6"]
-    assert trace.name(stack[1]) == "next+0x0/0x1" and trace.caller(stack[1]) == "outer+0x6/0x6"
+    assert trace.name(stack[1]) == "next+0x0/0x1" and trace.caller_name(stack[1]) == "outer+0x6/0x6"
     assert ["outer", "inner", "in"] in [[*frames[-3:]] for frames in folded(trace)]
     for name in FORMATS:
         try:

@@ -316,6 +316,18 @@ def test_parquet_has_the_same_columns(k: Kprobes, tmp_path: Path) -> None:
     assert found.column_names == t.to_arrow().column_names and found.to_pylist() == t.to_arrow().to_pylist()
 
 
+def test_the_time_of_day_is_that_of_the_recording(k: Kprobes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The system's time may be set after the library was imported."""
+    ahead = 3_600_000_000_000
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() + ahead)
+    with k.trace("p crc32", clock="host") as t:
+        k.machine.call("crc32", 0, b"x", 1)
+    assert abs(t.epoch + time.monotonic_ns() - now() - ahead) < 60_000_000_000
+    t.save(tmp_path / "one.arrow")
+    assert Trace.load(tmp_path / "one.arrow").epoch == t.epoch
+
+
 def test_spans_of_opentelemetry(k: Kprobes) -> None:
     """Every call once, its caller its parent; every other hit; arguments and results as attributes."""
     t = recorded(k)

@@ -55,7 +55,7 @@ def _helpers(order: Order) -> KernelCode:
 ARM = Linux(
     memory=MemoryCalls(code=bytes.fromhex("000000ef"), number="r7", args=("r0", "r1", "r2", "r3", "r4", "r5"),
                        result="r0", map=192, unmap=91),
-    calls=CallRules(table="arm", block=True, private={0xF0005: "set_tls"}),
+    calls=CallRules(table="arm", mmap_by_block=True, private={0xF0005: "set_tls"}),
     exits=(1, 248), clone=120,
     # HWCAP_TLS: code that looks there reads the thread pointer's register
     storage=ThreadStorage(register="tpidruro", first=8, read="__aeabi_read_tp", platform=b"v7l", hwcap=1 << 15),

@@ -25,7 +25,8 @@ ROWS = {
     "i386": Linux(
         memory=MemoryCalls(code=bytes.fromhex("cd80"), number="eax", args=("ebx", "ecx", "edx", "esi", "edi", "ebp"),
                            result="eax", map=192, unmap=91),
-        calls=CallRules(table="i386", block=True, descriptor=True), exits=(1, 252), clone=120, trap=(SIGTRAP, 1),
+        calls=CallRules(table="i386", mmap_by_block=True, descriptor=True),
+        exits=(1, 252), clone=120, trap=(SIGTRAP, 1),
         storage=ThreadStorage(register="gs", below=True, itself=True, call="___tls_get_addr", pair=_pair),
         event_names=GENERAL),
 }

@@ -69,7 +69,7 @@ class TrapDriver:
         rooms: Rooms,
         optimizer: Optimizer,
         returns: Returns,
-        give_up: Callable[[list[int]], None],
+        lose_overwritten: Callable[[list[int]], None],
     ) -> None:
         """Make the parts that serve hits, and wire them together.
 
@@ -77,8 +77,8 @@ class TrapDriver:
             rooms: the parts of the Kprobes.
             optimizer: makes breakpoints jumps and back.
             returns: the entries of return probes.
-            give_up: called with the addresses of probepoints whose instruction the guest has
-                changed behind the bytes that the breakpoint replaces.
+            lose_overwritten: called with the addresses of probepoints whose instruction the guest
+                has changed behind the bytes that the breakpoint replaces.
         """
         self._rooms = rooms
         self._sites = rooms.sites
@@ -94,7 +94,7 @@ class TrapDriver:
         self._executed = ExecutedBreakpoints(rooms, handlers, self._displaced)
         self._overwritten: set[Probepoint] = set()
         self._doubtful = rooms.text.doubtful
-        self._give_up = give_up
+        self._lose_overwritten = lose_overwritten
         self.home = self._displaced.home
         self.stops = self._displaced.stops
         self.ours = self._displaced.ours
@@ -144,7 +144,7 @@ class TrapDriver:
         try:
             self.serving.serve(point)
         except NoMemory as reason:
-            self._optimizer.give_up(point, reason)
+            self._optimizer.leave_as_breakpoint(point, reason)
 
     def trap(self, regs: Regs) -> bool:
         """Serve a trap at regs.pc: at a probepoint, a slot's end, the trampoline, or in changed
@@ -301,7 +301,7 @@ class TrapDriver:
         if displaced is not None and cb.point is displaced[0] and cb.state in (HIT_SS, REENTER):
             cb.step(DONE)
 
-    def give_up(self, target: int | None = None) -> None:
+    def end_left_hits(self, target: int | None = None) -> None:
         """End each hit in a slot whose CPU is no longer in the library's code.
 
         The guest has left the slot without an event that ends the hit, or is about to be started
@@ -350,7 +350,7 @@ class TrapDriver:
         """
         if not self._rooms.text.was_overwritten(addr):
             return False
-        self._give_up([addr])
+        self._lose_overwritten([addr])
         return True
 
     def _gone(self, point: Probepoint) -> bool:

@@ -130,7 +130,7 @@ class Optimizer:
             self._unqueue.pop(point, None)
             self._restore(point)
 
-    def give_up(self, point: Probepoint, reason: NoMemory) -> None:
+    def leave_as_breakpoint(self, point: Probepoint, reason: NoMemory) -> None:
         """Make a jump a breakpoint again, as nothing can serve its call site.
 
         Args:

@@ -113,7 +113,7 @@ class Writes:
         """Return True where the guest may write a byte of [addr, end), as the machine knows.
 
         False also where the machine cannot watch memory: nothing can be said of its permissions
-        then. The machine's answer is remembered for each page until protected().
+        then. The machine's answer is remembered for each page until the permissions change.
 
         Args:
             addr: address of the first byte.

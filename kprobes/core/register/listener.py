@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from weakref import WeakValueDictionary
 
+from ...deprecation import FormerName
 from ...errors import AlreadyRegistered
 from ...machine._base import Machine, Patched
 from ..hit.ctlblk import HitState
@@ -28,7 +29,7 @@ _CLOSING: WeakValueDictionary[int, Listener] = WeakValueDictionary()
 class Listener:
     """Receives the machine's reports for one Kprobes: implements machine._base.Sink.
 
-    The Sink methods that are not defined here (trap, fault, home ...) are attributes: methods of
+    The Sink methods that are not defined here (trap, fault, home_of ...) are attributes: methods of
     the driver.
 
     Attributes:
@@ -38,6 +39,22 @@ class Listener:
         closing: the Kprobes is closed; memory is given back when no call needs it any more.
         busy: the machine's lock.
     """
+
+    # former names, for engines of others
+    exact = FormerName("limit_jumps", goes="1.2")
+    starting = FormerName("run_begins", goes="1.2")
+    sent = FormerName("guest_sent", goes="1.2")
+    ended = FormerName("run_ended", goes="1.2")
+    abandon = FormerName("displaced_left", goes="1.2")
+    home = FormerName("home_of", goes="1.2")
+    ours = FormerName("owns", goes="1.2")
+    stops = FormerName("has_breakpoint", goes="1.2")
+    original = FormerName("without_patches", goes="1.2")
+    copied = FormerName("copied_patch", goes="1.2")
+    waits = FormerName("pending_target", goes="1.2")
+    in_turn = FormerName("threads_take_turns", goes="1.2")
+    unloading = FormerName("about_to_unmap", goes="1.2")
+    protected = FormerName("permissions_changed", goes="1.2")
 
     def __init__(self, machine: Machine) -> None:
         """Begin to receive the machine's reports.
@@ -65,13 +82,13 @@ class Listener:
         self.services = self.rooms.services
         self.trap = driver.trap
         self.fault = driver.fault
-        self.home = driver.home
+        self.home_of = driver.home
         self.single_stepped = driver.single_stepped
-        self.waits = driver.waits
-        self.abandon = driver.leave
-        self.ours = driver.ours
-        self.stops = driver.stops
-        self.original = self.rooms.text.original
+        self.pending_target = driver.waits
+        self.displaced_left = driver.leave
+        self.owns = driver.ours
+        self.has_breakpoint = driver.stops
+        self.without_patches = self.rooms.text.original
         machine.report_to(self)
         machine.before_run = None
         for regs in machine.cpu_regs:
@@ -79,7 +96,7 @@ class Listener:
 
     # --- Sink
 
-    def starting(self, target: int) -> None:
+    def run_begins(self, target: int) -> None:
         """Prepare memory for a run that is about to start.
 
         Hits whose slot the guest has left end, and patches that others have replaced by the
@@ -94,7 +111,7 @@ class Listener:
         # before each run: what is looked at here saves a call for most of them
         for block in self._driver.blocks:
             if block.state is not _IDLE:
-                self._driver.give_up(target)
+                self._driver.end_left_hits(target)
                 break
         registry = self.registry
         text = self._text
@@ -103,11 +120,11 @@ class Listener:
         if self.closing:
             self.finish()
         if self.rooms.displaced:
-            self.sent(target)
+            self.guest_sent(target)
         if text.warns:
             text.warn()
 
-    def sent(self, target: int) -> None:
+    def guest_sent(self, target: int) -> None:
         """Take out a jump that has `target` in its middle, as the guest was sent there.
 
         Args:
@@ -116,7 +133,7 @@ class Listener:
         if self.rooms.displaced:
             self._driver.handlers.make_room(target & ~self.rooms.arch.pointers.mode_bits)
 
-    def ended(self) -> None:
+    def run_ended(self) -> None:
         """Make probes GONE whose text the guest has overwritten in a run, and warn of them and of
         missed returns.
 
@@ -124,13 +141,13 @@ class Listener:
         """
         text = self._text
         if text.suspects or text.suspected != text.writes.changes:
-            self.registry.give_up_overwritten()
+            self.registry.lose_unreported()
         if self.closing:
             self.finish()
         if self.returns.short:
             self.returns.warn()
 
-    def exact(self, on: bool) -> None:
+    def limit_jumps(self, on: bool) -> None:
         """Allow only jumps that cover one instruction, while a run counts instructions.
 
         Args:
@@ -140,7 +157,7 @@ class Listener:
         self.registry.optimizer.exact(on)
         self._driver.handlers.serve_left_sites()
 
-    def copied(self, pc: int) -> str:
+    def copied_patch(self, pc: int) -> str:
         """Say which patch the guest has copied with its text, and has failed at because of that.
 
         Args:
@@ -151,18 +168,18 @@ class Listener:
         """
         return copied_patch(self.rooms, pc)
 
-    def in_turn(self) -> None:
+    def threads_take_turns(self) -> None:
         """Make queued probepoints jumps where possible, since threads stop one at a time from now
         on.
         """
         for point in list(self.registry.points.values()):
             self.registry.sync(point)
 
-    def unloading(self, start: int, end: int) -> None:
+    def about_to_unmap(self, start: int, end: int) -> None:
         """Make the probes in [start, end), which is about to be unmapped, GONE."""
         self.registry.unload(start, end)
 
-    def protected(self, start: int, end: int) -> None:
+    def permissions_changed(self, start: int, end: int) -> None:
         """Begin or end watching patches for writes, as permissions of guest memory have changed.
 
         Probes that are served in place become breakpoints, anywhere.

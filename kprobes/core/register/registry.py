@@ -53,7 +53,7 @@ class Registry:
         self.busy = rooms.machine.busy
         self.points: dict[int, Probepoint] = {}
         self.optimizer = Optimizer(rooms)
-        self.driver = TrapDriver(rooms, self.optimizer, returns, self._give_up)
+        self.driver = TrapDriver(rooms, self.optimizer, returns, self._lose_overwritten)
         self.admission = Admission(rooms)
         self.rearmed = 0
         # not an argument: the rooms are older, and serve the next Kprobes of this machine as well
@@ -501,16 +501,16 @@ class Registry:
                 self._lose(point)
         self.driver.handlers.serve_left_sites()
 
-    def give_up_overwritten(self) -> None:
+    def lose_unreported(self) -> None:
         """Make probes GONE whose text the guest has overwritten without a report, and warn of them.
 
         Called while no guest code runs.
         """
         addrs = self._rooms.text.lost()
         if addrs:
-            self._give_up(addrs)
+            self._lose_overwritten(addrs)
 
-    def _give_up(self, addrs: list[int]) -> None:
+    def _lose_overwritten(self, addrs: list[int]) -> None:
         """Make probes GONE whose text was overwritten without a report, and warn (TextOverwritten).
 
         What the guest has written stays in memory.
@@ -534,4 +534,4 @@ class Registry:
             for probe in point.probes:
                 self.leave(probe)
         self._drain()
-        self.driver.give_up()
+        self.driver.end_left_hits()

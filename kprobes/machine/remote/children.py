@@ -139,7 +139,7 @@ class Children:
         for start, end in self._places(sink):
             try:
                 there = self._target.read(start, end - start)
-                plain = sink.original(start, self._memory.read(start, end - start))
+                plain = sink.without_patches(start, self._memory.read(start, end - start))
             except GuestFault:  # text that the guest has unmapped
                 continue
             if plain != there:

@@ -351,7 +351,7 @@ class RemoteMachine(Described):
         """
         for page in self._loads.unload(name, self.page_size):
             if self._state.sink is not None:
-                self._state.sink.unloading(page, page + self.page_size)
+                self._state.sink.about_to_unmap(page, page + self.page_size)
             self._memory.forget(page, self.page_size)
 
     def _going(self, view: RemoteView) -> None:

@@ -157,9 +157,9 @@ class RunControl:
         if self.state.sink is not None:
             first = self._regs.pc if start is None else start
             if self.state.depth:
-                self.state.sink.sent(first)
+                self.state.sink.guest_sent(first)
             else:
-                self.state.sink.starting(first)
+                self.state.sink.run_begins(first)
         deadline = None if timeout is None else time.monotonic() + min(timeout, LONGEST)
         self.state.enter(call=call)
         try:
@@ -174,7 +174,7 @@ class RunControl:
                 if self._target.link.closed:
                     self._lose()
                 if self.state.depth == 0 and self.state.sink is not None:
-                    self.state.sink.ended()
+                    self.state.sink.run_ended()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -285,7 +285,7 @@ class RunControl:
             before: pc before the step.
             after: pc behind it.
         """
-        home = None if self.state.sink is None else self.state.sink.home(before)
+        home = None if self.state.sink is None else self.state.sink.home_of(before)
         return home != after if home is not None else not self._ours(before)
 
     def _advance(self, deadline: float | None, alone: str, step: bool) -> StopReply:
@@ -478,7 +478,7 @@ class RunControl:
     def _ours(self, pc: int) -> bool:
         """Return True if `pc` is in code of the library's: in a slot, or in a detour."""
         return self.state.sink is not None and (
-            self.state.sink.ours(pc) or self._detours.inside(pc)
+            self.state.sink.owns(pc) or self._detours.inside(pc)
         )
 
     def _answer(self, stop: StopReply, stepping: bool = False, slot: bool = False) -> None:
@@ -591,7 +591,7 @@ class RunControl:
         sink = (
             self.state.sink if self._threads.is_cpu else None
         )  # a thread that is none is in no hit
-        home = None if sink is None else sink.home(pc)
+        home = None if sink is None else sink.home_of(pc)
         if sink is not None and self._report(pc, lambda regs: sink.fault(regs, fault)):
             return
         if self.state.alone or stop.code == SIGTRAP:
@@ -625,7 +625,7 @@ class RunControl:
         self.breakpoints.clear()
         self._threads.forget()
         if self.state.sink is not None:
-            self.state.sink.unloading(0, 1 << self._arch.bits)
+            self.state.sink.about_to_unmap(0, 1 << self._arch.bits)
 
     def _over(self) -> None:
         """Note that the program has ended, where the connection was lost by that.

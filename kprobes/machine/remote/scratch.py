@@ -75,8 +75,8 @@ class ProcessPages:
         calls, word = self._calls, self._arch.bits // 8
         args = [hint, size, READ_WRITE_EXECUTE, PRIVATE | calls.anonymous, self._arch.mask, 0]
         laid = b""
-        if calls.block or calls.on_stack:
-            shown = args if calls.block else args[4:]
+        if calls.mapped_by_block or calls.on_stack:
+            shown = args if calls.mapped_by_block else args[4:]
             laid = bytes(calls.on_stack) + b"".join(
                 arg.to_bytes(word, self._arch.order.value) for arg in shown
             )
@@ -114,7 +114,7 @@ class ProcessPages:
             values[calls.number] = number
         else:
             code += bytes([number])
-        if laid and calls.block:
+        if laid and calls.mapped_by_block:
             values = {calls.args[0]: -1}  # the block's address, which execute() knows
         return self._execute(code + calls.delay, values, laid, calls.result)
 

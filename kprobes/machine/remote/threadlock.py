@@ -293,7 +293,7 @@ class ThreadLock:
         if among_all(self._arch):
             self._stop_at_ends()
         if sink is not None:
-            sink.in_turn()
+            sink.threads_take_turns()
 
     def _stop_at_ends(self) -> None:
         """Have threads stop for the library at the functions that end the process (`exits`)."""
@@ -360,7 +360,7 @@ class ThreadLock:
             self._target.stops.add(addr)
         elif not self._is_own(addr):
             self._deferred.patch(addr, self._guest.read(addr, 1))
-        elif self._sink is not None and self._sink.home(addr) is not None:
+        elif self._sink is not None and self._sink.home_of(addr) is not None:
             # the end of a slot: the thread that comes there has the lock, so it stops by a trap
             self._slot_ends.add(addr)
             self.trampolines.add_stop(addr, addr)
@@ -413,7 +413,7 @@ class ThreadLock:
         code = self._guest.read(addr, 2 * self._arch.max_insn)
         symbol = self._guest.symbols.covering(addr)
         insn = self._arch.decode(
-            code if self._sink is None else self._sink.original(addr, code), addr
+            code if self._sink is None else self._sink.without_patches(addr, code), addr
         )
         if insn.size < self._arch.jump.size or (symbol is not None and symbol.mode):
             raise Unsupported(

@@ -217,7 +217,7 @@ class Bounds:
             )
         self._install_hook()
         if sink is not None:
-            sink.exact(True)
+            sink.limit_jumps(True)
         self._last = -1
         self._state.left.append(instructions)
 
@@ -229,7 +229,7 @@ class Bounds:
         self.unused = max(self._state.left.pop(), 0)
         self._harm_no_more()
         if self._state.sink is not None:
-            self._state.sink.exact(False)
+            self._state.sink.limit_jumps(False)
 
     def _harm_no_more(self) -> None:
         """Remove the counting hook if no run is counted any more and the hook does harm in delay
@@ -311,7 +311,7 @@ class Bounds:
             """
             if not state.left:
                 return
-            if state.sink is not None and state.sink.ours(address):
+            if state.sink is not None and state.sink.owns(address):
                 state.own_in_row += 1
                 if state.own_in_row < PASSING:
                     return

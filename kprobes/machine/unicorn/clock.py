@@ -85,7 +85,7 @@ class InstructionClock:
             self._look()
             self._hook()
             if self._state.sink is not None:
-                self._state.sink.exact(True)
+                self._state.sink.limit_jumps(True)
         resets = self._resets
         taken_back = False
 
@@ -108,7 +108,7 @@ class InstructionClock:
             if not self._users:
                 self._end()
                 if self._state.sink is not None:
-                    self._state.sink.exact(False)
+                    self._state.sink.limit_jumps(False)
 
     def reset(self) -> None:
         """Stop counting at once, however often start() was called. The number so far stays.

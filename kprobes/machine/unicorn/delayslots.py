@@ -185,7 +185,7 @@ class DelaySlots:
         """
         sink, size = self._state.sink, len(self._cpu.guest.runs.settle)
         code = self._cpu.engine.read(pc - size, 2 * size) or b""
-        return code if sink is None else sink.original(pc - size, code)
+        return code if sink is None else sink.without_patches(pc - size, code)
 
     def _decoded(self, pc: int, code: bytes) -> tuple[Insn, Insn]:
         """Decode the instructions in front of `pc` and at it.

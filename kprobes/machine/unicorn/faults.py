@@ -133,7 +133,7 @@ class FaultReports:
         regs.at(pc)
         try:
             if sink is not None:
-                home, waits = sink.home(pc), sink.waits(regs)
+                home, waits = sink.home_of(pc), sink.pending_target(regs)
                 handled = sink.fault(regs, fault)
         finally:
             moved = regs.target
@@ -161,8 +161,8 @@ class FaultReports:
         assert sink is not None
         pc = cpu.read_pc()
         regs.at(pc)
-        home, waits = sink.home(pc), sink.waits(regs)
-        sink.abandon(regs, pc)
+        home, waits = sink.home_of(pc), sink.pending_target(regs)
+        sink.displaced_left(regs, pc)
         regs.at(None)
         assert home is not None
         cpu.write_pc(cpu.arch.pointers.same_mode(regs, home))
@@ -252,7 +252,7 @@ class FaultReports:
             )
         # a copied patch is an instruction that traps, or leads to where there is none
         accessed = fault.access in ("read", "write", "arithmetic")
-        copied = "" if accessed or state.sink is None else state.sink.copied(pc)
+        copied = "" if accessed or state.sink is None else state.sink.copied_patch(pc)
         if copied:
             raise GuestFault(
                 f"{fault.text or fault.access}: {copied}",

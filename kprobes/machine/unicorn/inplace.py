@@ -104,8 +104,8 @@ class HookedInstructions:
         """
         self._possible = False
         if self._hooks and self._state.sink is not None:
-            self._state.sink.exact(True)
-            self._state.sink.exact(False)
+            self._state.sink.limit_jumps(True)
+            self._state.sink.limit_jumps(False)
 
     def _on_hit(self, addr: int) -> Callable[[], None]:
         """Make the function that calls the service of an instruction of the guest's text that is a

@@ -88,12 +88,12 @@ class InterruptedRunner(Runner):
                 return super().run(target, until, timeout, max_insns)
         sink = self._state.sink
         if sink is not None:
-            sink.exact(True)
+            sink.limit_jumps(True)
         try:
             return self._run_in_stretches(target, until, deadline, left)
         finally:
             if sink is not None:
-                sink.exact(False)
+                sink.limit_jumps(False)
 
     def _run_in_stretches(
         self, target: int, until: int, deadline: float | None, left: int | None

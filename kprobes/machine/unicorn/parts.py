@@ -185,7 +185,9 @@ class Parts:
         self.memory.protect(addr, size, perms)
         if self.state.sink is not None:
             for alias in self.memory.windows.aliases(addr):
-                self.state.sink.protected(alias, alias + whole(size, self.memory.page_size))
+                self.state.sink.permissions_changed(
+                    alias, alias + whole(size, self.memory.page_size)
+                )
 
     def count_blocks(
         self, wanted: Callable[[int], bool] | None = None, arcs: bool = False

@@ -168,7 +168,7 @@ class Reports:
             self._clock.reset()
         self._state.listen(sink)
         if sink is not None and self._clock.runs:
-            sink.exact(True)
+            sink.limit_jumps(True)
         if self._owner is not None and sink is not None:
             self.add_hooks()
             self._owner.shadow()
@@ -180,7 +180,7 @@ class Reports:
         unmapped.
         """
         if self._state.sink is not None:
-            self._state.sink.unloading(start, end)
+            self._state.sink.about_to_unmap(start, end)
 
     def is_breakpoint(self, number: int | None = None) -> bool:
         """Return True if the guest stands at a breakpoint of the sink's. Only in a hook of
@@ -194,7 +194,7 @@ class Reports:
         return (
             sink is not None
             and number in (None, guest.breakpoint.number)
-            and sink.stops(self._cpu.read_pc() - guest.breakpoint.bias)
+            and sink.has_breakpoint(self._cpu.read_pc() - guest.breakpoint.bias)
         )
 
     def stop_at(self, addr: int) -> None:
@@ -543,7 +543,7 @@ class Reports:
         if self.interrupt_handler is None and not self._interrupts.active:
             return False
         self._state.mended = False
-        shown = sink.home(home) if sink is not None and sink.ours(home) else home
+        shown = sink.home_of(home) if sink is not None and sink.owns(home) else home
         if shown is None or home & -cpu.memory.page_size == self._state.exit:
             return False  # the guest has strayed into the library's pages
         regs.at(seen := shown + ahead - home)
@@ -564,7 +564,7 @@ class Reports:
             self._leave(home)
             self._slots.finish_branch(shown)
             if sink is not None:
-                sink.sent(moved)
+                sink.guest_sent(moved)
             cpu.write_pc(moved)
             return True
         if ahead == home and cpu.pair is not None:
@@ -596,8 +596,8 @@ class Reports:
         core's pages: the hit is given up.
         """
         sink = self._state.sink
-        if sink is not None and sink.ours(pc):
-            sink.abandon(self._regs, pc)
+        if sink is not None and sink.owns(pc):
+            sink.displaced_left(self._regs, pc)
 
     def _repeat(self, pc: int) -> None:
         """Count the instruction at `pc` once more against the run's bound; stop the run if the
@@ -700,7 +700,7 @@ class Reports:
             comes elsewhere, or there is no core: nothing was reported then.
         """
         sink, regs = self._state.sink, self._regs
-        if sink is None or not sink.ours(pc):
+        if sink is None or not sink.owns(pc):
             return False
         regs.at(pc)
         done = sink.single_stepped(regs)

@@ -238,11 +238,11 @@ class Runner:
             if self.signals.waiting:
                 state.note_stop("signal")
             if state.sink is not None:
-                state.sink.starting(target)
+                state.sink.run_begins(target)
             elif self.before_run is not None:
                 self.before_run()
         elif state.sink is not None:
-            state.sink.sent(target)
+            state.sink.guest_sent(target)
         state.nest(1)
 
     def leave(self) -> None:
@@ -265,7 +265,7 @@ class Runner:
         if state.hooked:
             self.bounds.ended()
         if state.sink is not None:
-            state.sink.ended()
+            state.sink.run_ended()
 
     def run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> bool:
         """Run the guest to an address, or until stop(). Called between take_cpu() and
@@ -534,7 +534,7 @@ class Runner:
         if moved is not None:
             self._cpu.regs.at(None)
             if sink is not None:
-                sink.sent(moved)
+                sink.guest_sent(moved)
         return moved
 
     def _failed(self, error: int) -> int | None:
@@ -687,7 +687,7 @@ class Runner:
             self.signals.deliver()
             return
         pc = self._cpu.read_pc()
-        regs.at(sink.home(pc))
+        regs.at(sink.home_of(pc))
         try:
             self.signals.deliver()
         except BaseException:
@@ -699,7 +699,7 @@ class Runner:
         if regs.target is None:
             regs.at(None)
         else:
-            sink.abandon(regs, pc)
+            sink.displaced_left(regs, pc)
 
     def finish_displaced(self) -> bool:
         """Execute the displaced instruction in which the guest stands to its end.

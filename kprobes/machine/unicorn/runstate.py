@@ -255,7 +255,7 @@ class RunState:
 
     def ours(self, addr: int) -> bool:
         """Return True for a guest address in the core's own pages: slots, call sites."""
-        return self.sink is not None and self.sink.ours(addr)
+        return self.sink is not None and self.sink.owns(addr)
 
     def begin(self, thread: int) -> None:
         """Note that the calling thread uses the CPU from now on.

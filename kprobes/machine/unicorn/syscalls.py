@@ -297,7 +297,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         if convention.inline:
             at, sink = regs.pc - 2, self._state.sink
             code = self._cpu.engine.read(at, 2) or b"\0\0"
-            code = code if sink is None else sink.original(at, code)
+            code = code if sink is None else sink.without_patches(at, code)
             if code[1]:
                 return code[1]
         return int(regs[convention.number]) & 0xFFFFFFFF
@@ -792,7 +792,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
             descriptor: not negative, of a file: gives -EBADF without MAP_ANONYMOUS.
             rest: is ignored.
         """
-        if self._convention is not None and self._convention.rules.block:
+        if self._convention is not None and self._convention.rules.mmap_by_block:
             word = self._cpu.arch.bits // 8
             address, size, _, flags, descriptor = (regs.word(address + n * word) for n in range(5))
         return self._do_mmap2(regs, address, size, protection, flags, descriptor)

@@ -102,7 +102,7 @@ def usual_runs(runner: AllRuns, cpu: UnicornCpu, state: RunState, starts: Starts
         state.raised = None
         sink = state.sink
         if sink is not None:
-            sink.starting(target)
+            sink.run_begins(target)
         elif runner.before_run is not None:
             runner.before_run()
         if (
@@ -148,7 +148,7 @@ def usual_runs(runner: AllRuns, cpu: UnicornCpu, state: RunState, starts: Starts
                 runner.leave()
         sink = state.sink
         if sink is not None:
-            sink.ended()
+            sink.run_ended()
         return False
 
     return run

@@ -146,7 +146,7 @@ class Watches:
         # a jump over several instructions would have them executed elsewhere
         sink = state.sink
         if sink is not None:
-            sink.exact(True)
+            sink.limit_jumps(True)
 
         def remove() -> None:
             """End the reports, and let the core make jumps again."""
@@ -156,7 +156,7 @@ class Watches:
                 self._left += hooks
                 self._tidy()
                 if sink is not None and sink is state.sink:
-                    sink.exact(False)
+                    sink.limit_jumps(False)
 
         return remove
 
@@ -182,7 +182,7 @@ class Watches:
             home = start + at - place
             before = self._cpu.engine.read(at - step, step) or b""
             if sink is not None and before:
-                before = sink.original(home - step, before)
+                before = sink.without_patches(home - step, before)
             if before and arch.decode(before + bytes(arch.max_insn), home - step).delay_slot:
                 continue
             if ranges and ranges[-1][1] == at:
@@ -468,5 +468,5 @@ class Watches:
         """Return the address of the instruction that runs at `pc`: the original one where that is a
         displaced instruction in a slot.
         """
-        home = self._state.sink.home(pc) if self._state.sink is not None else None
+        home = self._state.sink.home_of(pc) if self._state.sink is not None else None
         return pc if home is None else home
