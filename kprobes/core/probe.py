@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from attrs import define, field, fields
 
 from ..errors import AlreadyRegistered, NotRegistered
+from ..native import quick
 from ..notebook import table
 from ..regs import Regs
 from . import settings
@@ -209,6 +210,74 @@ def serve_by_program(probe: Probe, host: Any, *, late: bool, keeping: Any = None
         probe._keeping = keeping
 
 
+# --- registration: fields of a probe that are none of the user's, written here only
+
+
+def enter_point(
+    probe: Probe, owner: Any, point: Any, hook: Callable[[Any, Regs], Any] | None
+) -> None:
+    """Note that a probe is registered, and set its counters to 0.
+
+    Args:
+        probe: the probe.
+        owner: the Registry that it is registered with.
+        point: the Probepoint at its address.
+        hook: what a return probe or a jprobe runs in place of a pre-handler; None for a kprobe.
+    """
+    probe._owner = owner
+    probe._point = point
+    probe._pre = hook
+    probe._off = probe.disabled
+    probe._gone = False
+    probe._active = not probe.disabled
+    probe._nhit = 0
+    probe._missed = 0
+    if isinstance(probe, Kretprobe):
+        probe.nmissed = 0
+        probe._nreturned = 0
+
+
+def leave_point(probe: Probe) -> None:
+    """Note that a probe is registered no more. Its counters stay."""
+    probe._owner = None
+    probe._point = None
+    probe._active = False
+    probe._gone = False
+    probe._off = False
+
+
+def switch_probe(probe: Probe, on: bool) -> None:
+    """Note that a registered probe is enabled, or disabled."""
+    probe._off = not on
+    probe._active = on
+
+
+def lose_probe(probe: Probe) -> None:
+    """Note that the text of a registered probe is gone."""
+    probe._gone = True
+    probe._active = False
+
+
+def is_off(probe: Probe) -> bool:
+    """Return True where a registered probe is disabled now."""
+    return probe._off
+
+
+def point_of(probe: Probe) -> Any:
+    """Return the Probepoint that a probe is registered at; None: it is not registered."""
+    return probe._point
+
+
+def owner_of(probe: Probe) -> Any:
+    """Return the Registry that a probe is registered with; None: it is not registered."""
+    return probe._owner
+
+
+def why_never_optimized(probe: Probe) -> str:
+    """Return why a registered probe cannot be jump-optimized, now and later; "": it can be."""
+    return str(probe._owner.optimizer.never(probe._point))
+
+
 PreHandler = Callable[["Kprobe", Regs], Any]
 PostHandler = Callable[["Kprobe", Regs, int], Any]
 
@@ -390,6 +459,59 @@ class Kretprobe(Probe):
     def entry_nmissed(self) -> int:
         """Function entries whose hit was missed because another probe was running on the CPU."""
         return self._missed
+
+
+#: instances made at registration; more when they are needed, up to maxactive
+FIRST_INSTANCES: Final = 16
+
+
+def open_pool(rp: Kretprobe, ceiling: int) -> None:
+    """Give a return probe a new pool, with its first instances.
+
+    Args:
+        rp: the probe, which is being registered.
+        ceiling: the most instances of a probe that has no maxactive of its own.
+    """
+    rp._most = rp._maxactive if rp._maxactive > 0 else ceiling
+    rp._made = 0
+    rp._pool = []
+    grow_pool(rp)
+
+
+def grow_pool(rp: Kretprobe) -> bool:
+    """Double the number of a probe's instances (but add FIRST_INSTANCES at least), up to the most
+    it may have.
+
+    Args:
+        rp: the probe; the new instances are added to its pool.
+
+    Returns:
+        False where it has the most already: nothing was added.
+    """
+    pool = rp._pool
+    more = min(max(rp._made, FIRST_INSTANCES), rp._most - rp._made)
+    instance = quick(KretprobeInstance, "instance")
+    pool.extend(instance(rp=rp, pool=pool) for _ in range(more))
+    rp._made += more
+    return more > 0
+
+
+def close_pool(rp: Kretprobe) -> None:
+    """Take a probe's pool away; calls that are followed keep it, and return their instances to
+    it.
+    """
+    rp._pool = []
+    rp._most = 0
+
+
+def chooses_maxactive(rp: Kretprobe) -> bool:
+    """Return True where the user has set how many calls are followed at a time."""
+    return rp._maxactive > 0
+
+
+def instances_made(rp: Kretprobe) -> int:
+    """Return how many instances a registered probe has, free or not."""
+    return rp._made
 
 
 class Followers:

@@ -70,11 +70,7 @@ class Setting(Generic[T]):
             MachineBusy: `told` is set, and another thread runs the machine; the old value is back.
         """
         value = self._check(self._name, value)
-        if (
-            probe._point is not None
-            and self._instead is not None
-            and value != getattr(probe, self._field)
-        ):
+        if probe.registered and self._instead is not None and value != getattr(probe, self._field):
             raise AlreadyRegistered(
                 f"{self._name} does not change while the probe is registered",
                 address=probe.address,

@@ -20,6 +20,7 @@ from ..core.probe import (
     KretprobeInstance,
     Probe,
     serve_by_program,
+    why_never_optimized,
 )
 from ..debug.operands import Operand, Unfetchable, operand_of, resolved
 from ..errors import BadArgument, GuestFault, MachineClosed, ProgramError, Unsupported
@@ -810,7 +811,7 @@ class _Site:
         if self._keeping is not None:
             self._keeping.program.at(address, place.function, place.cookie())
         if self._guest is not None:
-            self.why_python = str(self.probe._owner.optimizer.never(self.probe._point))
+            self.why_python = why_never_optimized(self.probe)
 
     def _compiled_hit(self, _: object, regs: Regs) -> int:
         """Run the compiled program at a hit that Python serves, as the probe's handler; return

@@ -11,6 +11,7 @@ from ...regs import Regs
 from ..patch.executed import is_relative
 from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
+from ..probe import owner_of
 from .ctlblk import ControlBlock, HitEvent
 from .displaced import Displaced
 from .handlers import Handlers
@@ -68,7 +69,7 @@ class ExecutedBreakpoints:
             return False
         cb.step(HitEvent.DONE)
         for probe in point.active:
-            probe._owner.disable(probe)
+            owner_of(probe).disable(probe)
         regs.go(point.address | point.insn.mode)
         warnings.warn(
             f"{point.where}: {point.insn.name} executes {target.name} at {target.addr:#x}, whose "
@@ -106,7 +107,7 @@ class ExecutedBreakpoints:
         if bare is None or not bare.active:
             return False
         for probe in bare.active:
-            probe._owner.disable(probe)
+            owner_of(probe).disable(probe)
         regs.go(pc)
         if displaced is not None and displaced[0] is cb.point:
             target = self._handlers.simulate(cb, cb.point, regs)  # anew: it saw the breakpoint

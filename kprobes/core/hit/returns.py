@@ -16,15 +16,20 @@ from functools import partial
 
 from ...arch._base import Arch, Linkage
 from ...errors import Unsupported
-from ...native import quick
 from ...regs import Regs
 from ..patch.rooms import Rooms
 from ..patch.sites import Site, SiteKind
-from ..probe import Kretprobe, KretprobeInstance
+from ..probe import (
+    Kretprobe,
+    chooses_maxactive,
+    close_pool,
+    grow_pool,
+    instances_made,
+    open_pool,
+)
 from .calls import CallsUnderWay, Instances
 from .link import Link
 
-FIRST_INSTANCES = 16  # made at registration; more when they are needed, up to maxactive
 #: Instances of a probe without maxactive, after which a call that jumps to its own entry again and
 #: again (each time with the same frame) gets no more.
 LOOPS = 256
@@ -81,26 +86,7 @@ class Returns:
             )
         if not self.calls.trampoline:
             self._make_trampoline(arch.linkage, near)
-        rp._most = rp._maxactive if rp._maxactive > 0 else self.ceiling
-        rp._made = 0
-        rp._pool = []
-        self._grow(rp)
-
-    def _grow(self, rp: Kretprobe) -> bool:
-        """Double the number of a probe's instances (but add FIRST_INSTANCES at least), up to the
-        most it may have.
-
-        Args:
-            rp: the probe; the new instances are added to its pool.
-
-        Returns:
-            False where it has the most already: nothing was added.
-        """
-        pool, more = rp._pool, min(max(rp._made, FIRST_INSTANCES), rp._most - rp._made)
-        instance = quick(KretprobeInstance, "instance")
-        pool.extend(instance(rp=rp, pool=pool) for _ in range(more))
-        rp._made += more
-        return more > 0
+        open_pool(rp, self.ceiling)
 
     def warn(self) -> None:
         """Warn, once for each probe, that calls were not followed (ReturnMissed).
@@ -109,8 +95,8 @@ class Returns:
         """
         while self.short:
             rp = self.short.pop()
-            most = rp._most or rp._maxactive
-            own = rp._maxactive > 0
+            most = rp.maxactive
+            own = chooses_maxactive(rp)
             how = (
                 "maxactive (in an event: r10:NAME), or set 0 (r:NAME) for as many as are needed"
                 if own
@@ -188,8 +174,7 @@ class Returns:
                 0.
         """
         self.calls.set_gone_aside()
-        rp._pool = []
-        rp._most = 0
+        close_pool(rp)
 
     def close(self) -> None:
         """Forget the trampoline: drop its service and have its breakpoints taken out; nothing
@@ -343,11 +328,11 @@ class Returns:
         self.calls.reap(calls, regs)
         # a guest that jumps to the entry for ever makes endless calls that share one frame
         loops = (
-            rp._maxactive <= 0
-            and rp._made >= LOOPS
+            not chooses_maxactive(rp)
+            and instances_made(rp) >= LOOPS
             and self._linkage.get(regs) == self.calls.trampoline
         )
-        if rp._pool or (not loops and self._grow(rp)):
+        if rp._pool or (not loops and grow_pool(rp)):
             return True
         if not rp.nmissed:
             self.short.append(rp)

@@ -8,6 +8,7 @@ from attrs import frozen
 
 from ..patch.arming import Arming
 from ..patch.probepoint import Probepoint
+from ..probe import is_off
 
 
 @frozen(kw_only=True)
@@ -41,9 +42,9 @@ def records(points: Iterable[Probepoint]) -> list[Listed]:
     for point in sorted(points, key=lambda p: p.address):
         for probe in point.probes:
             flags = []
-            if probe._gone or point.state is Arming.GONE:
+            if probe.gone or point.state is Arming.GONE:
                 flags.append("GONE")
-            elif probe._off:
+            elif is_off(probe):
                 flags.append("DISABLED")
             if point.optimized:
                 flags.append("OPTIMIZED")

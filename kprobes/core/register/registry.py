@@ -19,7 +19,18 @@ from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
 from ..patch.sites import Site, SiteKind
 from ..patch.text import TextOverwritten
-from ..probe import Jprobe, Kretprobe, Probe, not_registered
+from ..probe import (
+    Jprobe,
+    Kretprobe,
+    Probe,
+    enter_point,
+    leave_point,
+    lose_probe,
+    not_registered,
+    owner_of,
+    point_of,
+    switch_probe,
+)
 from . import jprobe
 from .admission import Admission, typed
 from .alone import alone
@@ -75,7 +86,7 @@ class Registry:
             KprobeError: there is no such symbol, the probe may not be there, or it cannot be armed.
         """
         typed(probe, Probe)
-        if probe._point is not None:
+        if probe.registered:
             raise AlreadyRegistered(
                 "this probe object is registered already",
                 address=probe.address,
@@ -151,15 +162,7 @@ class Registry:
         Raises:
             KprobeError: the probepoint cannot be armed. The caller undoes this by leave().
         """
-        probe._owner = self
-        probe._point = point
-        probe._pre = hook
-        probe._off = probe.disabled
-        probe._gone = False
-        probe._active = not probe.disabled
-        probe._nhit = probe._missed = 0
-        if isinstance(probe, Kretprobe):
-            probe.nmissed = probe._nreturned = 0
+        enter_point(probe, self, point, hook)
         point.add(probe)
         self._changed(point)
 
@@ -185,7 +188,7 @@ class Registry:
         Raises:
             NotRegistered: it is not.
         """
-        if typed(probe, Probe)._owner is not self or probe._point is None:
+        if owner_of(typed(probe, Probe)) is not self:
             raise not_registered(probe)
 
     @alone
@@ -199,12 +202,8 @@ class Registry:
         Args:
             probe: a probe of this registry, or one whose registration has failed.
         """
-        point = probe._point
-        probe._owner = None
-        probe._point = None
-        probe._active = False
-        probe._gone = False
-        probe._off = False
+        point = point_of(probe)
+        leave_point(probe)
         if isinstance(probe, Kretprobe):
             self._returns.forget(probe)
         if point is not None:
@@ -226,9 +225,8 @@ class Registry:
             NotRegistered: it is none.
         """
         self.check_mine(probe)
-        if not probe._gone:
-            probe._off = True
-            probe._active = False
+        if not probe.gone:
+            switch_probe(probe, False)
             self.handlers_changed(probe)
             self.collect()
 
@@ -245,15 +243,14 @@ class Registry:
             KprobeError: it cannot be armed.
         """
         self.check_mine(probe)
-        if probe._gone:
+        if probe.gone:
             raise Gone(
                 "its text was unloaded, or overwritten",
                 address=probe.address,
                 symbol=probe.place(),
                 hint="unregister it and register it again",
             )
-        probe._off = False
-        probe._active = True
+        switch_probe(probe, True)
         try:
             self.handlers_changed(probe)
         except KprobeError:
@@ -267,9 +264,10 @@ class Registry:
         Args:
             probe: the probe; nothing happens where it is not registered.
         """
-        if probe._point is not None:
-            probe._point.refresh()
-            self._changed(probe._point)
+        point = point_of(probe)
+        if point is not None:
+            point.refresh()
+            self._changed(point)
 
     def explain(self, point: Probepoint) -> str:
         """Return why a probepoint is not a jump; "": it is one."""
@@ -455,8 +453,7 @@ class Registry:
         point.unload()
         point.give_back_slot()
         for probe in point.probes:
-            probe._gone = True
-            probe._active = False
+            lose_probe(probe)
         point.refresh()
 
     def overwritten(self, addrs: list[int], pc: int) -> None:
