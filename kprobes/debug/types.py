@@ -51,9 +51,9 @@ _CONSTANT = (
     "DW_FORM_udata",
     "DW_FORM_implicit_const",
 )
+#: forms in which compilers write the upper bound -1 -> how it reads. In a form of one or two bytes
+#: the same bits are 255 and 65,535: `char text[256]`.
 _ONES = {
-    "DW_FORM_data1": 0xFF,
-    "DW_FORM_data2": 0xFFFF,
     "DW_FORM_data4": 0xFFFF_FFFF,
     "DW_FORM_data8": 0xFFFF_FFFF_FFFF_FFFF,
 }

@@ -320,6 +320,27 @@ def test_globals_that_are_declared_first(dwarf: int, tmp_path: Path) -> None:
         assert (m.read(address, 8), type.name) == (bytes([9, *bytes(7)]), "long int")
 
 
+@pytest.mark.parametrize("dwarf", [2, 4, 5])
+def test_arrays_whose_last_index_is_all_ones(tmp_path: Path, dwarf: int) -> None:
+    """255 in one byte and 65,535 in two are no -1: an array of 256 elements is whole, one of 0 is empty."""
+    if compiler("c") is None:
+        pytest.skip("there is no compiler of C")
+    (tmp_path / "ones.c").write_text("""
+        struct all { int none[0]; char text[256]; short words[65536]; } all = { {}, "hello", { 1, 2 } };
+        volatile int sink;
+        __attribute__((noinline)) int show(struct all *p) { sink += p->text[0]; return p->words[1]; }
+        void _start(void) { show(&all); }""")
+    command = ["gcc", f"-gdwarf-{dwarf}", "-O1", "-nostdlib", "-static", "-fno-pie", "-no-pie"]
+    subprocess.run([*command, "ones.c", "-o", "ones"], check=True, cwd=tmp_path)
+    with UnicornMachine.load(tmp_path / "ones") as m, Kprobes(m) as k:
+        view = m.view("struct all", m.symbols["all"].address)
+        assert (len(view.none), len(view.text), len(view.words)) == (0, 256, 65536)
+        assert (bytes(view.text[n] for n in range(5)), view.words[1]) == (b"hello", 2)
+        event = k.event("p show p->text word=p->words[1]")
+        m.call("_start")
+        assert [dict(record.args) for record in event] == [{"text": "hello", "word": 2}]
+
+
 def test_a_flexible_array_of_characters(tmp_path: Path) -> None:
     """A text that its structure ends in is shown whole, as by gdb; how many numbers there are nobody knows."""
     if compiler("c") is None:
