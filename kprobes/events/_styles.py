@@ -34,7 +34,10 @@ class Type:
 
     Attributes:
         name: as written, without the array's count.
-        style: a key of STYLES, which say what the type's values are.
+        style: a key of STYLES, which say what the type's values are: "u", "s" or "x" (integers
+            without and with a sign, and shown in hexadecimal), "f" (floating-point numbers), "char"
+            (a character), "string" (text in memory), "symbol" or "symstr" (an address, as its name;
+            that as a string), "value" (what debug information tells).
         bits: width of the number in bits.
         size: bytes in memory.
         shift: bits below the number, which do not count.
@@ -130,20 +133,23 @@ def converter(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
         type: of the value.
         symbols: name addresses, for types that show them by name.
     """
-    return STYLES[type.style].converter(type, symbols)
+    style = STYLES[type.style]
+    if style.converter is not None:
+        return style.converter(type, symbols)
+    return _signed(type) if style.signed else _unsigned(type)
 
 
 # --- from a word to a value: each returns the function that does it
 
 
-def _unsigned(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
+def _unsigned(type: Type) -> Callable[[int], Scalar]:
     """Return a function that cuts a type's bits out of a word, as an unsigned number."""
     mask = (1 << type.bits) - 1
     shift = type.shift
     return lambda word: word >> shift & mask
 
 
-def _signed(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
+def _signed(type: Type) -> Callable[[int], Scalar]:
     """Return a function that cuts a type's bits out of a word; the highest of them is the sign."""
     mask = (1 << type.bits) - 1
     shift = type.shift
@@ -191,12 +197,14 @@ class Style:
             Perfetto's types of integers; texts become their strings, and wholes structures.
         read: what is read in the guest: "word": a number; "string": text in memory, up to its NUL;
             "whole": what Python finds.
-        converter: (type, symbols) -> function from the word to the value; used where `read` is
-            "word".
+        converter: (type, symbols) -> function from the word to the value, where `read` is "word"
+            and values are no integers; None: there is nothing to convert. Integers are a word's
+            bits, as `signed` says: programs and machines cut them out by themselves.
         signed: values are integers with a sign.
         hexadecimal: values are integers shown in hexadecimal.
         quote: what stands around a text: one of the keys of _WITHIN.
-        compared: what filters compare, an expression of Python for a value `{}`; "": nothing.
+        compared: what filters compare, an expression of Python for a value `{}`; "": nothing. A
+            number that is compared is the word's bits, as programs have it.
         compared_as_text: filters compare with texts; False: with numbers.
         printf: printf()'s conversion, with `{long}` for the L of 8 bytes.
         beside_record: a binary record has the value as text behind its fields.
@@ -207,7 +215,7 @@ class Style:
     written: str = ""
     values: Literal["integer", "float", "text", "whole"]
     read: Literal["word", "string", "whole"] = "word"
-    converter: Callable[[Type, Symbols], Callable[[int], Scalar]] = _unsigned
+    converter: Callable[[Type, Symbols], Callable[[int], Scalar]] | None = None
     signed: bool = False
     hexadecimal: bool = False
     quote: str = '"'
@@ -215,6 +223,14 @@ class Style:
     compared_as_text: bool = False
     printf: str
     beside_record: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        wanted = self.read == "word" and self.values != "integer"
+        if (self.converter is not None) != wanted:
+            raise ValueError(
+                f"a style of {self.values} values, read as a {self.read}: a converter is "
+                f"{'missing' if wanted else 'given, and would be ignored'}"
+            )
 
 
 #: name of a style -> the style, in the order in which messages list them
@@ -234,7 +250,6 @@ STYLES: Final[dict[str, Style]] = {
             names=_widths("s", 8, 16, 32, 64),
             written="s8..s64",
             values="integer",
-            converter=_signed,
             signed=True,
             compared="{}",
             printf="%{long}d",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from attrs import evolve
 
@@ -171,6 +171,21 @@ def _annotation(value: Any) -> bytes:
     )
 
 
+class ReturnAddress(NamedTuple):
+    """A return address of a stack, which has its caller's name; other addresses are ints."""
+
+    address: int
+
+
+class _ReturnAddresses(dict[int, ReturnAddress]):
+    """The address as a number -> the ReturnAddress, made at its first look-up."""
+
+    def __missing__(self, address: int) -> ReturnAddress:
+        """Make the ReturnAddress."""
+        found = self[address] = ReturnAddress(address)
+        return found
+
+
 class _Interned(dict[Any, int]):
     """Numbers, from 1 on, of the texts that a batch interns: text, address or None -> number."""
 
@@ -215,6 +230,7 @@ class _PacketWriter:
         self._names = _Interned()
         self._arguments = _Interned()
         self._texts = _Interned()
+        self._returns = _ReturnAddresses()
 
     def packets(self, marks: Marks) -> bytes:
         """Return the packets of a batch as bytes: first the packet with the texts that the batch
@@ -272,11 +288,11 @@ class _PacketWriter:
         """Return the text of an interned value.
 
         Args:
-            value: a text; or a code address, whose name is returned; or (return address of a
-                stack,), the same; or None, for memory that could not be read: "(fault)".
+            value: a text; or a code address, whose name is returned; or a ReturnAddress of a
+                stack, the same; or None, for memory that could not be read: "(fault)".
         """
-        if isinstance(value, tuple):
-            return self._trace.caller_name(value[0])
+        if isinstance(value, ReturnAddress):
+            return self._trace.caller_name(value.address)
         if isinstance(value, int):
             return self._trace.name(value)
         return FAULT if value is None else str(clean(value))
@@ -377,7 +393,10 @@ class _PacketWriter:
             out.append([self._name("caller"), *self._text(_at(part.callers, which))])
         if part.stacks and part.stacks[which[0]]:
             place, *callers = zip(*[part.stacks[n] for n in which], strict=True)
-            frames = [place, *([(address,) for address in column] for column in callers)]
+            frames = [
+                place,
+                *([self._returns[address] for address in column] for column in callers),
+            ]
             elements = [self._wrapped(ARRAY, self._text(column)) for column in frames]
             out.append([self._name("stack"), *chain.from_iterable(elements)])
         return out
@@ -420,8 +439,8 @@ class _PacketWriter:
         """Return the pieces that have texts or names of addresses, by their interned numbers.
 
         Args:
-            texts: for each record a text, an address, or None for a fault; or a single one that all
-                records have.
+            texts: for each record a text, an address, a ReturnAddress, or None for a fault; or a
+                single one that all records have.
         """
         np = self._np
         numbers = list(map(self._texts.__getitem__, texts))

@@ -65,6 +65,14 @@ def test_a_new_type_is_refused_where_there_is_none() -> None:
         k.event(EVENT)
 
 
+@pytest.mark.parametrize("facts", [{"values": "integer", "converter": fixed}, {"values": "float"},
+                                   {"values": "text", "read": "string", "converter": truth}])
+def test_a_converter_that_nothing_would_ask_is_refused(facts: dict[str, object]) -> None:
+    """Programs and machines cut integers out by themselves, and Python does so in registers."""
+    with pytest.raises(ValueError, match="converter"):
+        styles.Style(name="odd", names={"odd8": 8}, printf="%u", **facts)  # type: ignore[arg-type]
+
+
 def test_a_new_type_is_recorded_and_printed(added: None) -> None:
     t = recorded()
     assert [record.args for record in t] == VALUES

@@ -225,13 +225,13 @@ class RemoteMachine(Described):
             target, self._threads, arch, self._pages.has, system, self._loads.executable, deferred
         )
         children = Children(target, self._threads, arch, self._memory, state)
-        self._take_members(lock, children, view)
+        self._expose_parts(lock, children, view)
         if view is not None:
             target.report_calls(() if system else told_ends(arch))
         self._loads.program(image)
         add_symbols(self.symbols, symbols)
 
-    def _take_members(self, lock: ThreadLock, children: Children, view: RemoteView | None) -> None:
+    def _expose_parts(self, lock: ThreadLock, children: Children, view: RemoteView | None) -> None:
         """Set, on this machine, the methods and powers of its parts that the core uses.
 
         Together with the methods below they make the contract that machine._base.Machine describes.

@@ -21,9 +21,37 @@ phases; `RemoteInterrupts` stops a running guest.
 | END | ended() | `RunControl`, at the reply that tells the program's end |
 | ASK | ask_to_stop() | any thread: takes effect in STOPPED |
 
-TABLE says which event leads where. The phase is not stored: it follows from the fields, and from
-the connection, which may be lost at any time. Only the thread that holds the machine's lock moves
-between phases. tests/remote/test_remote_run_states.py holds what runs do against TABLE.
+The phase is not stored: it follows from the fields, and from the connection, which may be lost at
+any time. Only the thread that holds the machine's lock moves between phases:
+
+| phase | event | phase afterwards |
+|---|---|---|
+| IDLE | ENTER | STOPPED |
+| IDLE | RESUME | RUNNING |
+| IDLE | REPLY | IDLE |
+| IDLE | ASK | IDLE |
+| STOPPED | ENTER | STOPPED |
+| STOPPED | LEAVE | STOPPED or IDLE |
+| STOPPED | RESUME | RUNNING |
+| STOPPED | ASK | STOPPED |
+| RUNNING | REPLY | STOPPED or IDLE |
+| RUNNING | HALT | HALTING |
+| RUNNING | END | ENDED |
+| RUNNING | ASK | RUNNING |
+| HALTING | RESUME | HALTING |
+| HALTING | REPLY | HALTING |
+| HALTING | HALTED | STOPPED or IDLE |
+| HALTING | END | ENDED |
+| HALTING | ASK | HALTING |
+| ENDED | LEAVE | ENDED |
+| ENDED | HALTED | ENDED |
+| ENDED | END | ENDED |
+| ENDED | ASK | ENDED |
+
+REPLY, LEAVE and HALTED lead back to what was interrupted: to STOPPED in a run, to IDLE outside of
+one (an errand, a hit that is finished). The reply in IDLE is the one that says why a guest stood as
+it was found; the next run forgets what is asked in IDLE. What happens in ENDED comes after the
+connection was lost. tests/remote/test_remote_run_states.py holds what runs do against this table.
 """
 
 from __future__ import annotations
@@ -45,48 +73,6 @@ class RemotePhase(enum.Enum):
     RUNNING = "the guest runs, and a stop reply is awaited"
     HALTING = "the running guest was asked to stop"
     ENDED = "the program has ended, or the connection is lost"
-
-
-class RemoteEvent(enum.Enum):
-    """Events that change the phase of a remote guest's runs."""
-
-    ENTER = "a run begins, inside the one under way if there is one"
-    LEAVE = "the innermost run ends"
-    RESUME = "the guest is sent on"
-    REPLY = "the guest has stopped"
-    HALT = "the running guest is to stop"
-    HALTED = "the guest stands where it may"
-    END = "the stub tells that the program has ended"
-    ASK = "somebody asks the innermost run to end"
-
-
-_P, _E = RemotePhase, RemoteEvent
-
-#: (phase, event) -> phases that may follow. REPLY, LEAVE and HALTED lead back to what was
-#: interrupted: to STOPPED in a run, to IDLE outside of one (an errand, a hit that is finished).
-TABLE: dict[tuple[RemotePhase, RemoteEvent], tuple[RemotePhase, ...]] = {
-    (_P.IDLE, _E.ENTER): (_P.STOPPED,),
-    (_P.IDLE, _E.RESUME): (_P.RUNNING,),
-    (_P.IDLE, _E.REPLY): (_P.IDLE,),  # the reply that says why a guest stood as it was found
-    (_P.IDLE, _E.ASK): (_P.IDLE,),  # the next run forgets it
-    (_P.STOPPED, _E.ENTER): (_P.STOPPED,),
-    (_P.STOPPED, _E.LEAVE): (_P.STOPPED, _P.IDLE),
-    (_P.STOPPED, _E.RESUME): (_P.RUNNING,),
-    (_P.STOPPED, _E.ASK): (_P.STOPPED,),
-    (_P.RUNNING, _E.REPLY): (_P.STOPPED, _P.IDLE),
-    (_P.RUNNING, _E.HALT): (_P.HALTING,),
-    (_P.RUNNING, _E.END): (_P.ENDED,),
-    (_P.RUNNING, _E.ASK): (_P.RUNNING,),
-    (_P.HALTING, _E.RESUME): (_P.HALTING,),
-    (_P.HALTING, _E.REPLY): (_P.HALTING,),
-    (_P.HALTING, _E.HALTED): (_P.STOPPED, _P.IDLE),
-    (_P.HALTING, _E.END): (_P.ENDED,),
-    (_P.HALTING, _E.ASK): (_P.HALTING,),
-    (_P.ENDED, _E.LEAVE): (_P.ENDED,),
-    (_P.ENDED, _E.END): (_P.ENDED,),  # the connection was lost first
-    (_P.ENDED, _E.HALTED): (_P.ENDED,),
-    (_P.ENDED, _E.ASK): (_P.ENDED,),
-}
 
 
 class RemoteRunState:

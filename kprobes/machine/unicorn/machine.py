@@ -115,13 +115,13 @@ class UnicornMachine(Described):
         self.parts = parts = Parts(uc, self.arch, guest, self, self.symbols, self.call, owned)
         self.regs = parts.cpu.regs
         self.cpu_regs = [parts.cpu.regs]
-        self._take_members(parts.memory, parts.areas, parts.reports)
+        self._expose_parts(parts.memory, parts.areas, parts.reports)
         self_test(guest, self.arch)
         if owned:
             guest.cpu.start(parts.memory.engine)
             parts.reports.add_hooks()
 
-    def _take_members(self, memory: GuestMemory, areas: CallAreas, reports: Reports) -> None:
+    def _expose_parts(self, memory: GuestMemory, areas: CallAreas, reports: Reports) -> None:
         """Set, on this machine, the methods and powers of its parts that the core uses.
 
         Together with the methods below they make the contract that machine._base.Machine describes.
