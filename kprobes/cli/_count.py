@@ -7,8 +7,9 @@ import json
 import math
 import shutil
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import click
@@ -119,7 +120,8 @@ def top(
         ]
         with recording:
             try:
-                guest.start(machine, prints=True)
+                with shown.again():
+                    guest.start(machine, prints=True)
             finally:
                 if not isinstance(sys.exc_info()[1], BrokenPipeError):
                     shown.show_last(clear=not guest.wanted)  # the call's result stays
@@ -158,8 +160,7 @@ class _Top:
         self._reversed = False
         self._begun = self._shown = time.perf_counter()
         self._due = self._begun + interval
-        self._looked = self._begun if keys is not None else math.inf
-        self._calls = 0
+        self._failed: OSError | None = None  #: why no table can be printed any more
         self._counts: dict[str, int] = {}
         self._before: dict[str, int] = {}  #: of the table before
         self._rates: dict[str, float] = {}
@@ -167,7 +168,8 @@ class _Top:
     def counter(self, function: str) -> Callable[[Any, int, Sequence[int]], None]:
         """Make a function to be called at each hit of one guest function, which counts it.
 
-        Now and then the made function also shows the table. The count is 0 from now on.
+        The made function raises the OSError with which a table could not be printed. The count is 0
+        from now on.
 
         Args:
             function: name of the guest's function, as the table has it.
@@ -179,28 +181,55 @@ class _Top:
         counts[function] = 0
 
         def count(values: Any, return_address: int, stack: Sequence[int]) -> None:
-            """Count a hit; at every 64th, look whether a table is due or a key was typed."""
+            """Count a hit."""
             counts[function] += 1
-            self._calls += 1
-            if not self._calls % 64:
-                now = time.perf_counter()
-                if now > self._due or (now > self._looked + LOOKING and self._typed(now)):
-                    self.show()
+            if self._failed is not None:
+                raise self._failed
 
         return count
 
-    def _typed(self, now: float) -> bool:
-        """Read the keys typed so far, and change the order by them.
+    @contextlib.contextmanager
+    def again(self) -> Iterator[None]:
+        """Show the table again and again while the body runs, and sort it anew at each key.
+
+        A thread does it, so that tables come also while the guest hits no probe. Seconds count from
+        now on.
+        """
+        self._begun = self._shown = time.perf_counter()
+        self._due = self._begun + self._interval
+        ended = threading.Event()
+        thread = threading.Thread(target=self._show_until, args=(ended,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _show_until(self, ended: threading.Event) -> None:
+        """Show the table whenever it is due or a key was typed; see to it that counting fails where
+        it cannot be printed.
 
         Args:
-            now: the time, of time.perf_counter(); noted as that of the last look for keys.
+            ended: is set when no more tables are wanted.
+        """
+        most = math.inf if self._keys is None else LOOKING
+        while not ended.wait(max(min(self._due - time.perf_counter(), most), 0)):
+            try:
+                if time.perf_counter() >= self._due or self._typed():
+                    self.show()
+            except OSError as error:
+                self._failed = error
+                return
+
+    def _typed(self) -> bool:
+        """Read the keys typed so far, and change the order by them.
 
         Returns:
             True: the order has changed.
         """
-        self._looked, was = now, (self._order, self._reversed)
-        assert self._keys is not None
-        for key in self._keys():
+        was = self._order, self._reversed
+        for key in self._keys() if self._keys is not None else "":
             if key == "r":
                 self._reversed = not self._reversed
             else:

@@ -164,7 +164,7 @@ def words_of(command: str, option: str, folder: Path) -> tuple[list[str], Check]
         "--sort": ([command, DEMO, "-i", "*", "--run", "--sort", "name"],
                    lambda done, folder: done.stdout.index("crc32") < done.stdout.index("fib")),
         "--records": ([*guest, *call, "--records", "1", *saved], lambda done, folder: len(Trace.load(saved[1])) == 1),
-        "--interval": ([*guest, *call, "--interval", "0.05"], said("fib")),
+        "--interval": ([*guest, *call, "--interval", "60"], said("fib")),
         "--rows": ([command, DEMO, "-i", "*", "--run", "-n", "1"],
                    lambda done, folder: len(done.stdout.splitlines()) % 2 == 0),
         "--depth": ([*guest, *call, "--depth", "1"], lambda done, folder: done.stdout.count("fib()") == 2),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import re
 import shutil
 import subprocess
@@ -122,6 +124,17 @@ def test_top_stays_in_its_place(terminals: Terminals, endless: tuple[str, ...]) 
     assert all(frame.startswith("\x1b[1;1H") and "turn" in frame for frame in whole)
     piped = terminals.run(*words, "--timeout", "1.5")
     assert piped.status == 1 and "\x1b" not in piped.text and piped.text.count("per second") > 2
+
+
+def test_tables_of_top_come_also_where_no_probe_is_hit(terminals: Terminals, tmp_path: Path) -> None:
+    """One hit, then a loop without probes."""
+    (tmp_path / "once.bin").write_bytes(bytes.fromhex("1f2003d5 00000014"))
+    words = ("top", "once.bin", "--arch", "arm64", "--base", "0x10000", "p:once 0x10000", "--call", "0x10000()", "--timeout", "1.5",
+             "--interval", "0.2")
+    seconds = [json.loads(line)["seconds"] for line in terminals.run(*words, "--json", folder=tmp_path).text.splitlines() if line[0] == "{"]
+    assert len(seconds) > 4 and max(b - a for a, b in itertools.pairwise(seconds)) < 1
+    shown = terminals.run(*words, size=SIZES["small"], folder=tmp_path)
+    assert shown.status == 1 and shown.text.count("per second") > 4
 
 
 def test_top_fits_the_screen(terminals: Terminals, tmp_path: Path) -> None:
