@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fnmatch
 import linecache
 import os
@@ -278,8 +277,16 @@ def list_(file: File, pattern: str, sdt: bool, as_json: bool) -> None:
 
     with file.loaded() as machine, Kprobes(machine) as k:
         is_file = name not in machine.symbols and machine.debug.has_source(name)
-        lines, first = _file_lines(machine, name) if is_file else _function_lines(machine, k, name)
-        wanted = [each for each in lines if line == "*" or each.line == first + int(line)]
+        if is_file:
+            lines, path, first = machine.debug.source_lines(name), name, 0
+        else:
+            lines, path, first = _function_lines(machine, k, name)
+        counted = {
+            each: each.line - first
+            for each in lines
+            if each.path == path and each.line >= first  # the rest is of functions inlined there
+        }
+        wanted = [each for each in lines if line == "*" or counted.get(each) == int(line)]
         if not wanted and line == "0":
             wanted = lines[:1]  # its entry, as in an event
         if not wanted:
@@ -290,35 +297,40 @@ def list_(file: File, pattern: str, sdt: bool, as_json: bool) -> None:
             )
         covering = machine.symbols.covering(wanted[0].address)
         mode = 0 if covering is None else covering.mode
+        files = {each.path: machine.debug.source_file(each.path) for each in wanted}
         rows = [
             (
                 each.line,
-                each.line - first,
+                counted.get(each),
                 each.address,
                 describe(k.check(each.address | mode)),
-                _source(each.path, each.line),
+                _source(each, files[each.path]),
             )
             for each in wanted
         ]
         heads = ("line", "n", "address", "probe", "source")
         if as_json:
-            objects(dict(zip(heads, row, strict=True)) for row in rows)
-        else:
-            table(heads, [(line, n, f"{address:#x}", *rest) for line, n, address, *rest in rows])
+            objects(
+                {**dict(zip(heads, row, strict=True)), "file": each.path}
+                for row, each in zip(rows, wanted, strict=True)
+            )
+            return
+        table(
+            heads,
+            [
+                (
+                    line if each.path == path else str(each),
+                    "-" if n is None else n,
+                    f"{address:#x}",
+                    *rest,
+                )
+                for (line, n, address, *rest), each in zip(rows, wanted, strict=True)
+            ],
+        )
 
 
-def _file_lines(machine: Any, path: str) -> tuple[list[SourceLine], int]:
-    """Return the statements of a source file, and 0, from which its lines are counted.
-
-    Args:
-        machine: the guest.
-        path: the source file's name, or the end of its path.
-    """
-    return machine.debug.source_lines(path), 0
-
-
-def _function_lines(machine: Any, k: Kprobes, name: str) -> tuple[list[SourceLine], int]:
-    """Return the lines of a function by address, and the number of its first line.
+def _function_lines(machine: Any, k: Kprobes, name: str) -> tuple[list[SourceLine], str, int]:
+    """Return the lines of a function by address, its source file and the number of its first line.
 
     Args:
         machine: the guest.
@@ -339,7 +351,10 @@ def _function_lines(machine: Any, k: Kprobes, name: str) -> tuple[list[SourceLin
             "nothing is known of its source", symbol=name, hint="build the file with -g"
         )
     lines = machine.debug.lines(start, found[1].end + found[0].bias)
-    return lines, _first_line(found[1].die, min((each.line for each in lines), default=0))
+    path, first = machine.debug.source_of(start)
+    if not path and lines:
+        path = lines[0].path
+    return lines, path, first or min((each.line for each in lines), default=0)
 
 
 def _markers(file: File, pattern: str, as_json: bool) -> None:
@@ -393,28 +408,15 @@ def _markers(file: File, pattern: str, as_json: bool) -> None:
     )
 
 
-def _first_line(die: Any, lowest: int) -> int:
-    """Return the number of the line in which a function is declared.
+def _source(line: SourceLine, file: str) -> str:
+    """Return the text of a source line; `PATH:LINE` where it cannot be read.
 
     Args:
-        die: the function's entry of debug information.
-        lowest: line that is returned where the entry does not tell.
+        line: the line.
+        file: where its source file is on this computer; "": it is not here.
     """
-    declared = die.attributes.get("DW_AT_decl_line")
-    return declared.value if declared is not None and isinstance(declared.value, int) else lowest
-
-
-def _source(path: str, line: int) -> str:
-    """Return the text of a source line; `PATH:LINE` where this computer has no such file.
-
-    Args:
-        path: of the source file.
-        line: number of the line, from 1.
-    """
-    with contextlib.suppress(OSError, ValueError):
-        if os.path.getsize(path) < 1 << 24:
-            return linecache.getline(path, line).rstrip() or f"{path}:{line}"
-    return f"{path}:{line}"
+    text = linecache.getline(file, line.line).rstrip() if file else ""
+    return text or f"{line.path}:{line.line}"
 
 
 @click.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -19,13 +20,22 @@ from .arguments import EntryArguments
 from .convention import ParameterPart
 from .expression import UnknownValue
 from .file import DAMAGE, flags_of, text
+from .inlined import copies_at
 from .lines import source_path
 from .markers import Marker, markers_of
 from .numbers import number
 from .passing import Arrival, FunctionEntry, is_of_btf, result_of
 from .places import SourceFrame, frames, told
 from .registers import facts, register
-from .scopes import FrameVariables, Variable, enclosing, entries, hosts_of, variables_of
+from .scopes import (
+    FrameVariables,
+    Variable,
+    enclosing,
+    entries,
+    hosts_of,
+    left_out,
+    variables_of,
+)
 from .signatures import type_entry
 from .sources import (
     SourcePlace,
@@ -53,6 +63,7 @@ from .unwind import Unwinder
 from .view import Held, View, load
 
 _COMPARED = 64  #: definitions of a name that are compared
+_LARGEST_SOURCE = 1 << 24  #: bytes of a source file that is read
 _WHOLE = (
     "struct",
     "union",
@@ -909,7 +920,18 @@ class DebugInfo:
         link_address = address - file.bias
         variables = self._variables(function, link_address)
         variable = next((each for each in variables if each.name == name), None)
-        if variable is None or "DW_AT_const_value" in variable.die.attributes:
+        return variable is None or self._is_kept(variable, function, link_address)
+
+    @staticmethod
+    def _is_kept(variable: Variable, function: Function, link_address: int) -> bool:
+        """Return False where the compiler keeps no value of a variable at an instruction.
+
+        Args:
+            variable: of the function.
+            function: the function.
+            link_address: of the instruction.
+        """
+        if "DW_AT_const_value" in variable.die.attributes:
             return True
         if "DW_AT_location" not in variable.die.attributes:
             return "DW_AT_declaration" in variable.origin.attributes
@@ -919,6 +941,51 @@ class DebugInfo:
             return False
         except DAMAGE:
             return True
+
+    def variables_of_copies(self, address: int, name: str) -> list[tuple[Variable, bool]]:
+        """Return (variable, whether the compiler keeps its value there) of each parameter and
+        variable of the inlined copies of a function that begin at an address.
+
+        A copy may have no code of its own there, so that its variables are not among those in
+        scope at the address: what it computes is mixed with the code around.
+
+        Args:
+            address: guest address.
+            name: of the inlined function, in C++ perhaps with scopes.
+        """
+        found = self.function(address)
+        if found is None:
+            return []
+        file, function = found
+        link_address = address - file.bias
+        variables = []
+        try:
+            for copy in copies_at(function, link_address, name):
+                dies = [(die, named(die)) for die in variables_of(copy)]
+                dies += [(die, die) for die in left_out(copy)]
+                variables += [self._variable(die, origin, None) for die, origin in dies]
+        except DAMAGE:
+            return []
+        return [
+            (each, self._is_kept(each, function, link_address))
+            for each in variables
+            if each is not None
+        ]
+
+    def value_at(self, variable: Variable, regs: Regs) -> Any:
+        """Return the value of a variable at a hit; None: it is not kept, or cannot be read.
+
+        Args:
+            variable: of the function at pc, or of a copy that is inlined there.
+            regs: the registers at the hit.
+        """
+        found = self.function(regs.pc)
+        if found is None:
+            return None
+        try:
+            return self._value(variable, self._variables_at(*found, regs))
+        except (UnknownValue, GuestFault, Unsupported, *DAMAGE):
+            return None
 
     def _outer_type(self, address: int, name: str) -> CType | None:
         """Return the type of a variable of the functions in which a nested function stands.
@@ -1132,19 +1199,23 @@ class DebugInfo:
         return ("", 0) if found is None else (self._path_of(found[1]), first_line(found[1]))
 
     def source_lines(self, path: str) -> list[SourceLine]:
-        """Return the statements of a source file that have code: by line, then by address; [] where
-        no file has this name.
+        """Return the statements of a source file that have code, and the code of lines that begin
+        no statement: by line, then by address; [] where no file has this name.
 
         Args:
             path: the source file's name, or the end of its path; the results have it as it is here.
         """
         found: set[tuple[int, int]] = set()
+        others: set[tuple[int, int]] = set()
         for file, units in self._units():
             try:
-                codes = [code for _, some in units.lines_of(path) for code in some if code.is_stmt]
+                codes = [code for _, some in units.lines_of(path) for code in some if code.line]
             except DAMAGE:
                 continue
-            found |= {(code.line, code.start + file.bias) for code in codes}
+            for code in codes:
+                (found if code.is_stmt else others).add((code.line, code.start + file.bias))
+        begun = {line for line, _ in found}
+        found |= {(line, address) for line, address in others if line not in begun}
         return [SourceLine(path, line, address) for line, address in sorted(found)]
 
     def source_folders(self, path: str) -> list[str]:
@@ -1159,6 +1230,29 @@ class DebugInfo:
             for n in units_of_source(units, path):
                 found[text(units.unit(n).get_top_DIE(), "DW_AT_comp_dir")] = None
         return [*found]
+
+    def source_file(self, path: str) -> str:
+        """Return where a source file is on this computer; "": it is not here, or has more than
+        16 MiB.
+
+        It is looked for in the working directories of the compiler runs that read it, then by its
+        path, then by its name in the current folder.
+
+        Args:
+            path: of the source file, as a SourceLine has it.
+        """
+        folders = [] if os.path.isabs(path) else self.source_folders(path)
+        for where in (
+            *(os.path.join(folder, path) for folder in folders if folder),
+            path,
+            os.path.basename(path),
+        ):
+            try:
+                if os.path.isfile(where) and os.path.getsize(where) <= _LARGEST_SOURCE:
+                    return where
+            except (OSError, ValueError):
+                continue
+        return ""
 
     def labels(self, address: int) -> dict[str, int]:
         """Return the labels of the function at an address: name -> guest address; {} where no

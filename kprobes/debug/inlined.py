@@ -106,6 +106,27 @@ def _read_in(function: Function, name: str) -> Iterator[int]:
             todo += children(die)
 
 
+def copies_at(function: Function, address: int, name: str) -> Iterator[Any]:
+    """Yield the entries of the inlined copies of a function that begin at an address.
+
+    Args:
+        function: that has the copies.
+        address: the link address.
+        name: of the inlined function, with the scopes that are wanted.
+
+    Raises:
+        errors in DAMAGE: the debug information is damaged.
+    """
+    todo = children(function.die)
+    while todo:
+        die = todo.pop()
+        is_copy = die.tag == "DW_TAG_inlined_subroutine" and _is_called(named(die), name)
+        if is_copy and _beginning(die, function.unit) == address:
+            yield die
+        if die.has_children:
+            todo += children(die)
+
+
 def _is_called(die: Any, name: str) -> bool:
     """Whether an entry has a name: its own, or that with all or some of the scopes around it.
 

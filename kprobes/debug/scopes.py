@@ -68,7 +68,7 @@ def entries(
 ) -> Iterator[tuple[Any, Any, int | None]]:
     """Yield the parameters and variables that are in scope at an address, innermost blocks first.
 
-    Without `own`, variables that only other inlined copies of a block have come, too (_left_out):
+    Without `own`, variables that only other inlined copies of a block have come, too (left_out):
     they hide others of their name, and have no value.
 
     Args:
@@ -93,11 +93,11 @@ def entries(
                 count += 1
             yield die, origin, number
         if not own:
-            for die in _left_out(block):
+            for die in left_out(block):
                 yield die, die, None
 
 
-def _left_out(block: Any) -> Iterator[Any]:
+def left_out(block: Any) -> Iterator[Any]:
     """Yield the variables that other inlined copies of a block have and this copy has not: entries
     of the abstract origin that none of the block's entries refers to.
 

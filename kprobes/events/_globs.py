@@ -29,11 +29,13 @@ class ExpandedPattern:
         text: the definition as written, its words joined by single blanks.
         pattern: the place as written.
         texts: (place, definition) of each, all with the same event's name.
+        inside: name of the inlined function whose copies the places are; "": they are none.
     """
 
     text: str
     pattern: str
     texts: tuple[tuple[str, str], ...]  # (place, definition)
+    inside: str = ""
 
     def original(self, error: EventError, definition: str) -> EventError:
         """Return an error in one of the definitions as an error in what was written.
@@ -172,7 +174,7 @@ def _in_source(words: list[str], machine: Machine) -> ExpandedPattern | None:
     body = words[1].removesuffix("%return")
     if not machine.symbols.files or body in machine.symbols:
         return None  # the usual case, which takes no debug information
-    from ._lines import source_places
+    from ._lines import INLINED, source_places
 
     found = source_places(body, machine, " ".join(words), len(words[0]) + 1)
     if found is None:
@@ -182,11 +184,13 @@ def _in_source(words: list[str], machine: Machine) -> ExpandedPattern | None:
         at = len(words[0]) + 1
         inlined = f"{body} is inlined, and inlined code has no return; use p"
         raise make_error("BAD_PROBE_ADDR", at, " ".join(words), inlined)
-    return _definitions(
+    definitions = _definitions(
         words,
         [(f"{body} in {place.function or hex(place.address)}", place.address) for place in found],
         machine,
     )
+    name = body.removesuffix(INLINED)
+    return evolve(definitions, inside=name if all(p.inlined == name for p in found) else "")
 
 
 def _quoted(words: list[str], machine: Machine) -> ExpandedPattern:

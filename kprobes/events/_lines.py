@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fnmatch
 import linecache
-import os
 import re
 from typing import Final, NoReturn
 
@@ -20,8 +19,7 @@ from ._messages import make_error
 _LINE: Final = re.compile(r"(.+):(\d{1,9})")
 _LABEL: Final = re.compile(r"(.+):([A-Za-z_]\w*)", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)*", re.ASCII)
-_INLINED: Final = "%inlined"
-_LARGEST: Final = 1 << 24  #: bytes of a source file that is read
+INLINED: Final = "%inlined"
 
 
 def source_places(place: str, machine: Machine, text: str, at: int) -> list[SourcePlace] | None:
@@ -75,8 +73,8 @@ class _Places:
         Raises:
             EventError: it is one, and no code is there.
         """
-        if place.endswith(_INLINED):
-            return self._copies(place.removesuffix(_INLINED), "stands inlined nowhere")
+        if place.endswith(INLINED):
+            return self._copies(place.removesuffix(INLINED), "stands inlined nowhere")
         if ";" in place:
             return self._lazy(*place.split(";", 1))
         line = _LINE.fullmatch(place)
@@ -165,23 +163,6 @@ class _Places:
             self._fail(f"{name} {otherwise}")
         return found
 
-    def _file(self, path: str) -> str:
-        """Return the path of a source file on this computer; "" where there is none, or it is too
-        large.
-
-        It is looked for in the folders that debug information has for it, then by its path, then by
-        its name in the current folder.
-        """
-        folders = [] if os.path.isabs(path) else self._info.source_folders(path)
-        for where in (
-            *(os.path.join(folder, path) for folder in folders if folder),
-            path,
-            os.path.basename(path),
-        ):
-            if os.path.isfile(where) and os.path.getsize(where) <= _LARGEST:
-                return where
-        return ""
-
     def _lazy(self, name: str, pattern: str) -> list[SourcePlace]:
         """Return the places of all statements of lines whose text fits a glob, blanks aside.
 
@@ -207,7 +188,7 @@ class _Places:
             inside = range(found[1].start + found[0].bias, found[1].end + found[0].bias)
             lines = self._info.lines(inside.start, inside.stop)
             last = max((line.line for line in lines if line.path == path), default=first)
-        where = self._file(path)
+        where = self._info.source_file(path)
         if not where:
             self._fail(
                 f"{path} is not here, and patterns are looked for in sources; give a line's "

@@ -52,11 +52,13 @@ class NameContext(TypeContext, Protocol):
         machine: the guest.
         kind: "p" or "r".
         entry: the place is a function's entry.
+        inside: name of the inlined function of which a copy begins at the place; "": none is named.
     """
 
     machine: Machine
     kind: str
     entry: bool
+    inside: str
 
     def numbered(self, n: int, text: str, at: int) -> Fetch:
         """Return the fetch of the n-th argument of the call.
@@ -263,6 +265,10 @@ class KnownNames:
             EventError: there is none of this name, or how the calling convention passes it is not
                 known.
         """
+        if self._around.inside:
+            inlined = self._of_copy(name, at)
+            if inlined is not None:
+                return inlined
         if not self._around.entry:
             return self._local(name, at)
         found = next(((v, arrival) for v, arrival in self._arrivals if v.name == name), None)
@@ -270,6 +276,33 @@ class KnownNames:
             return self._global(name, at, self.parameters)
         variable, arrival = found
         return self._arrived(variable, arrival, at)
+
+    def _of_copy(self, name: str, at: int) -> _Found | None:
+        """Return a variable of the inlined function whose copy the event names; None: it has none
+        of this name.
+
+        Args:
+            name: of the variable.
+            at: its column, for errors.
+
+        Raises:
+            EventError: the compiler has not kept it, or several copies begin at the instruction.
+        """
+        info = self._info
+        inside = self._around.inside
+        found = [
+            (variable, is_kept)
+            for variable, is_kept in info.variables_of_copies(self._address, inside)
+            if variable.name == name
+        ]
+        if not found:
+            return None
+        if len(found) > 1:
+            self._refuse(name, at, f"several copies of {inside} begin at this instruction")
+        ((variable, is_kept),) = found
+        if not is_kept:
+            self._refuse(name, at, "the compiler has not kept it at this instruction")
+        return _Found(variable.type, view=lambda regs, saved: info.value_at(variable, regs))
 
     def _global(self, name: str, at: int, near: list[str]) -> _Found:
         """Return where a global variable is.

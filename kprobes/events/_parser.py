@@ -84,10 +84,16 @@ class Parser:
         written: "f" for an f event, else "".
         saves: what a return event keeps of the function's entry.
         target: the place's address, with mode bits.
+        inside: name of the inlined function of which a copy begins at the place, and whose
+            variables come before others; "": none is named.
     """
 
     def __init__(
-        self, text: str, machine: Machine, read: Callable[[int, int], bytes] | None = None
+        self,
+        text: str,
+        machine: Machine,
+        read: Callable[[int, int], bytes] | None = None,
+        inside: str = "",
     ) -> None:
         """Split a definition into words.
 
@@ -96,7 +102,9 @@ class Parser:
             machine: the guest.
             read: gives `size` bytes of code at an address as they are without probes, by which a
                 function's entry is known; None: machine.read, as there are no probes.
+            inside: name of the inlined function whose copy the place is; "": of none.
         """
+        self.inside = inside
         words = text.split() or [""]
         self.text = " ".join(words)
         self.words = [

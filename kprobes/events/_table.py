@@ -140,7 +140,9 @@ class Events(Mapping[str, TraceEvent]):
         first = None
         for _, definition in found.texts:
             try:
-                definitions.append(Parser(definition, machine, self._owner.original).event())
+                definitions.append(
+                    Parser(definition, machine, self._owner.original, found.inside).event()
+                )
             except EventError as error:
                 first = first or found.original(error, definition)
         if not definitions:

@@ -20,6 +20,7 @@ from ..events._event import Event, locate
 from ..events._filter import parse_filter
 from ..events._globs import expand_pattern
 from ..events._handler import Handler, handler
+from ..events._parser import Parser
 from ..events._place import EventOwner, add_to_semaphore, counts_of, lower_semaphore, probe_of
 from ..events._siblings import check_sibling
 from ..events._watchpoint import Watchpoint
@@ -226,7 +227,8 @@ class Recording:
                 if any(fnmatchcase(place, glob) for glob in self._exclude):
                     continue
                 try:
-                    self._many.append(parse_event(definition, machine, self._k.original))
+                    parser = Parser(definition, machine, self._k.original, pattern.inside)
+                    self._many.append(parser.event())
                 except EventError as error:
                     first = first or pattern.original(error, definition)
                     self.skipped.append((place, error.reason))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kprobes import Coverage, EventError, Kprobes, UnicornMachine
+from kprobes import Coverage, EventError, Kprobes, UnicornMachine, UnknownSymbol
 from kprobes.cli import main
 from kprobes.events import parse_event
 
@@ -523,3 +523,101 @@ def test_arrays_whose_lengths_are_in_variables(tmp_path: Path) -> None:
         assert [record.args for record in event] == [
             {"a": (0, 3, 6, 9, 12), "t": ("aa", "bb", "cc", "dd", "ee"), "n": 5, "second": 3},
             {"a": (0, 3), "t": ("aaa", "bbb"), "n": 2, "second": 3}]
+
+
+BORROWED = {"inner.h": """static inline int limited(int v)
+{
+    if (v > 40)
+        return 40;
+    return v;
+}
+""", "src/outer.c": """#include "../inner.h"
+int outer(int *all, int n)
+{
+    int sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += limited(all[i] * 3);
+    return sum;
+}
+int main(void)
+{
+    int all[] = {1, 2, 50};
+    return outer(all, 3);
+}
+"""}
+
+
+def test_lists_show_sources_and_name_the_files_of_inlined_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sources lie where the compiler ran, not in the current folder."""
+    for name, text in BORROWED.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    made = tmp_path / "guest"
+    subprocess.run(["gcc", "-g", "-O2", "-static", "src/outer.c", "-o", "guest"], cwd=tmp_path, check=True)
+    monkeypatch.chdir("/")
+    listed = CliRunner().invoke(main, ["list", str(made), "outer:*", "--json"])
+    rows = [json.loads(line) for line in listed.stdout.splitlines()]
+    inlined = [row for row in rows if not row["file"].endswith("outer.c")]
+    assert inlined and {row["file"].rpartition("/")[2] for row in inlined} == {"inner.h"}
+    texts = BORROWED["inner.h"].splitlines()
+    assert all(row["n"] is None and row["source"] == texts[row["line"] - 1] for row in inlined)
+    texts = BORROWED["src/outer.c"].splitlines()
+    own = [row for row in rows if row["file"].endswith("outer.c")]
+    assert all(row["n"] == row["line"] - 2 and row["source"] == texts[row["line"] - 1] for row in own)
+    shown = CliRunner().invoke(main, ["list", str(made), "outer:*"]).stdout
+    assert "inner.h:" in shown and "sum += limited(" in shown
+    # a line whose code begins no statement is a place, and is listed, too
+    with UnicornMachine.load(made) as m:
+        places = {n for n in range(1, 7) if _has_code(m, n)}
+    listed = CliRunner().invoke(main, ["list", str(made), "inner.h:*", "--json"])
+    assert {json.loads(line)["line"] for line in listed.stdout.splitlines()} == places
+
+
+def _has_code(m: UnicornMachine, line: int) -> bool:
+    try:
+        return bool(m.debug.at_line("inner.h", line))
+    except UnknownSymbol:
+        return False
+
+
+HIDING = r"""
+struct item { int id; struct item *next; };
+static inline int clamp(int v, int lo, int hi)
+{
+    if (v < lo)
+        return lo;
+    return v > hi ? hi : v;
+}
+__attribute__((noinline)) int total(struct item *v, int limit)
+{
+    int t = 0;
+    while (v) {
+        t += clamp(v->id, 0, limit);
+        v = v->next;
+    }
+    return t;
+}
+int main(void)
+{
+    struct item items[4] = {{7, &items[1]}, {8, &items[2]}, {-3, &items[3]}, {2, 0}};
+    return total(items, 5);
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O1", "-O2", "-O3"])
+def test_an_event_on_an_inlined_function_has_its_variables(level: str, tmp_path: Path) -> None:
+    """Also where the copy has no code of its own at its beginning, and a variable there has the same name."""
+    program = built(HIDING, tmp_path, level)
+    with UnicornMachine.load(program) as m, Kprobes(m) as k:
+        event = k.event("p clamp v lo hi")
+        around = k.event("p:around clamp%inlined limit")
+        with pytest.raises(EventError, match="no parameter or variable 'nothing'"):
+            k.event("p:no clamp nothing")
+        m.serve_system_calls()
+        m.process([bytes(program)])
+        with k.trace("p clamp v") as trace:
+            m.run()
+        assert [dict(record.args) for record in event] == [{"v": v, "lo": 0, "hi": 5} for v in (7, 8, -3, 2)]
+        assert [record.args["limit"] for record in around] == [5] * 4
+        assert [record.args["v"] for record in trace] == [7, 8, -3, 2]
