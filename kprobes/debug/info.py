@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
-from attrs import evolve
-
 from ..arch._base import Arch, Results
 from ..arguments import checked
 from ..errors import GuestFault, UnknownSymbol, Unsupported
@@ -1089,10 +1087,7 @@ class DebugInfo:
         for file, units in self._units():
             try:
                 places = line_places(units, path, line)
-                found += [
-                    SourcePlace(place.address + file.bias, place.function, place.inlined)
-                    for place in places
-                ]
+                found += [place.moved(file.bias) for place in places]
                 near = lines_near(units, path, line) if near is None and not places else near
             except DAMAGE:
                 continue
@@ -1122,10 +1117,7 @@ class DebugInfo:
         found: list[SourcePlace] = []
         for file, units in self._units():
             try:
-                found += [
-                    evolve(place, address=place.address + file.bias)
-                    for place in line_statements(units, path, line)
-                ]
+                found += [place.moved(file.bias) for place in line_statements(units, path, line)]
             except DAMAGE:
                 continue
         return found
@@ -1273,10 +1265,7 @@ class DebugInfo:
         found: list[SourcePlace] = []
         for file, units in self._units():
             try:
-                found += [
-                    evolve(place, address=place.address + file.bias)
-                    for place in copies(units, name)
-                ]
+                found += [place.moved(file.bias) for place in copies(units, name)]
             except DAMAGE:
                 continue
         return found

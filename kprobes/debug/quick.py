@@ -389,24 +389,40 @@ class PlaceScanner:
         words.provide_buffer("held", _LEVELS * len(wanted), 4)
         words["places_count"] = len(wanted)
         rows = words.found("places", _PLACE)
-        for n, (function, address) in enumerate(wanted):
-            first = n * _PLACE_WORDS
-            rows[first : first + 3] = array("Q", (address, function, 0))
+        rows[0::_PLACE_WORDS] = array("Q", [address for _, address in wanted])
+        rows[1::_PLACE_WORDS] = array("Q", [function for function, _ in wanted])
+        rows[2::_PLACE_WORDS] = array("Q", bytes(8 * len(wanted)))
         found: dict[int, AddressScope] = {}
         if not words.call("dwarf_places"):
             return found
+        known: dict[tuple[int, ...], AddressScope] = {}  # by the words that it is made of
         for row in struct.iter_unpack(f"{_PLACE_WORDS}Q", rows.cast("B")):
-            address, _, is_known, start, end, block = row[:6]
-            if not is_known:
+            if not row[2]:
                 continue
-            names: tuple[tuple[int, ...], ...] = row[7:10], row[10:13] if block else (0, 0, 0)
-            for name in names:
-                if name not in self._names:
-                    self._names[name] = self._text(*name)
-            owner, inlined = map(self._names.__getitem__, names)
-            if owner:
-                found[address] = AddressScope(start, end, owner, block, inlined)
+            key = row[3:6] + row[7:]
+            scope = known.get(key)
+            if scope is None:
+                scope = known[key] = self._scope(row)
+            if scope.function:
+                found[row[0]] = scope
         return found
+
+    def _scope(self, row: tuple[int, ...]) -> AddressScope:
+        """Return what an address is in.
+
+        Args:
+            row: words of dwarf.c's `struct place`.
+
+        Raises:
+            any error of the `name_of` given to the constructor.
+        """
+        start, end, block = row[3:6]
+        names: tuple[tuple[int, ...], ...] = row[7:10], row[10:13] if block else (0, 0, 0)
+        for name in names:
+            if name not in self._names:
+                self._names[name] = self._text(*name)
+        owner, inlined = map(self._names.__getitem__, names)
+        return AddressScope(start, end, owner, block, inlined)
 
     def _text(self, section: int, at: int, size: int) -> str:
         """Return a name; "": there is none. The arguments are the words of dwarf.c's `struct name`.
@@ -465,8 +481,8 @@ class LineScanner:
         words.describe(self._sections, header, tables)
         if not words.call("dwarf_source"):
             return None
-        rows = struct.iter_unpack("5Q", words.found("rows", _LINE).cast("B"))
-        return [SourceCode(start, line, bool(is_stmt)) for start, _, _, line, is_stmt in rows]
+        rows = words.found("rows", _LINE)
+        return [*map(SourceCode, rows[0::5], rows[3::5], map(bool, rows[4::5]))]
 
 
 class ScopeNames(dict[int, str]):

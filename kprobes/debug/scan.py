@@ -857,6 +857,7 @@ class AddressRanges:
         """
         self._rows = rows
         self._count = len(rows) // 3
+        self._starts = rows[0::3]
 
     def units(self) -> set[int]:
         """Return the offsets of all units that have ranges."""
@@ -869,7 +870,7 @@ class AddressRanges:
             (start, end, the unit's offset).
         """
         rows = self._rows
-        at = bisect.bisect_right(range(self._count), start, key=lambda n: rows[3 * n])
+        at = bisect.bisect_right(self._starts, start)
         at = max(at - 1, 0)
         # a skeleton unit, and the one that it stands for, begin at one address
         while at and rows[3 * at - 3] == rows[3 * at]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-
-from attrs import frozen
+from typing import Final, NamedTuple
 
 from .file import children, text
 from .inlined import inlined_copies
@@ -15,8 +14,7 @@ from .quick import AddressScope, SourceCode
 from .units import Function, Units, named
 
 
-@frozen
-class SourcePlace:
+class SourcePlace(NamedTuple):
     """One address that a place in the source has.
 
     Attributes:
@@ -28,6 +26,15 @@ class SourcePlace:
     address: int
     function: str
     inlined: str = ""
+
+    def moved(self, bias: int) -> SourcePlace:
+        """Return the place in a guest, whose file has been loaded `bias` bytes behind its link
+        addresses.
+        """
+        return SourcePlace(self.address + bias, self.function, self.inlined) if bias else self
+
+
+_NOWHERE: Final = AddressScope(0, 1 << 64, "", 0, "")  #: of code that is in no function
 
 
 def line_places(units: Units, wanted: str, number: int) -> list[SourcePlace]:
@@ -142,24 +149,21 @@ def _first_of_each(units: Units, lines: Collection[SourceCode]) -> list[SourcePl
         begins no statement if the same function has some that does.
     """
     known = units.places_of(line.start for line in lines)
-    found: dict[tuple[int, int], tuple[tuple[bool, bool, int], SourcePlace]] = {}
-    for line in lines:
-        at = known.get(line.start) or _place_of(units, line.start)
-        key = (at.start, at.block) if at is not None else (0, 0)
+    # (is cold, begins no statement, address, function, inlined): the least is the one
+    found: dict[tuple[int, int], tuple[bool, bool, int, str, str]] = {}
+    for start, _, is_stmt in lines:
+        at = known.get(start) or _place_of(units, start) or _NOWHERE
         # the part that the function is entered in comes before its cold part, which may lie lower
-        is_cold = at is not None and not at.start <= line.start < at.end
-        rank = is_cold, not line.is_stmt, line.start
-        if key not in found or rank < found[key][0]:
-            function, inlined = ("", "") if at is None else (at.function, at.inlined)
-            found[key] = rank, SourcePlace(line.start, function, inlined)
-    begun = {start for (start, _), ((_, no_stmt, _), _) in found.items() if not no_stmt}
+        is_cold = not at.start <= start < at.end
+        one = is_cold, not is_stmt, start, at.function, at.inlined
+        key = at.start, at.block
+        if key not in found or one < found[key]:
+            found[key] = one
+    begun = {function for (function, _), (_, no_stmt, *_) in found.items() if not no_stmt}
     places = sorted(
-        (
-            place
-            for (start, _), ((_, no_stmt, _), place) in found.items()
-            if start not in begun or not no_stmt
-        ),
-        key=lambda place: place.address,
+        SourcePlace(start, name, inlined)
+        for (function, _), (_, no_stmt, start, name, inlined) in found.items()
+        if function not in begun or not no_stmt
     )
     # what is in no function is padding behind one, if there are functions
     return [place for place in places if place.function] or places

@@ -202,9 +202,8 @@ class Units:
         self._data = data  # the file that has the entries; b"": they are of several
         self._scanner = UnitScanner(self._sections)
         self._type_headers = type_headers(self._sections)
-        self._nested: dict[int, list[tuple[int, int, int]]] = {}
         self._functions: dict[int, Function | None] = {}
-        self._pieces: dict[int, tuple[list[tuple[int, int, int]], list[int]]] = {}
+        self._pieces: dict[tuple[int, bool], tuple[list[tuple[int, int, int]], list[int]]] = {}
         self._tables: dict[int, LineTable] = {}
 
     def unit(self, n: int) -> Any:
@@ -214,14 +213,21 @@ class Units:
     # --- which unit
 
     @cached_property
-    def _executable(self) -> list[tuple[int, int]]:
-        """(start, end) of each range of link addresses whose contents the file says are executed;
-        [] where it does not say.
+    def _executable(self) -> list[int]:
+        """Bounds of the link addresses whose contents the file says are executed, ascending: where
+        a range begins, where it ends, where the next one begins; [] where the file does not say.
         """
         try:
-            return executable_ranges(self._file)
+            ranges = sorted(executable_ranges(self._file))
         except DAMAGE:
             return []
+        bounds: list[int] = []
+        for start, end in ranges:
+            if bounds and start <= bounds[-1]:
+                bounds[-1] = max(bounds[-1], end)
+            else:
+                bounds += start, end
+        return bounds
 
     def has_code(self, address: int) -> bool:
         """Whether a link address is in code of the file; True where the file does not say where
@@ -233,11 +239,8 @@ class Units:
         Args:
             address: the link address.
         """
-        ranges = self._executable
-        for start, end in ranges:
-            if start <= address < end:
-                return True
-        return not ranges
+        bounds = self._executable
+        return not bounds or bool(bisect.bisect_right(bounds, address) & 1)
 
     @cached_property
     def _listed(self) -> AddressRanges:
@@ -322,26 +325,41 @@ class Units:
             addresses: the link addresses, which have code.
         """
         by_unit: dict[int, list[tuple[int, int]]] = {}
-        n = offset = until = 0  # of the address before, whose function most have
+        wanted: list[tuple[int, int]] = []
+        offset = until = 0  # of the address before, whose function most have
         for address in sorted(set(addresses)):
             if address >= until:
-                for n in self.units_with(address, address + 1):
-                    piece = self._piece_at(n, address)
-                    if piece is not None:
-                        offset, until = piece
-                        break
-            if address < until:
-                by_unit.setdefault(n, []).append((offset, address))
-        found: dict[int, AddressScope] = {}
+                found = self._entry_of_code(address)
+                if found is None:
+                    continue
+                n, offset, until = found
+                wanted = by_unit.setdefault(n, [])
+            wanted.append((offset, address))
+        places: dict[int, AddressScope] = {}
         for n, wanted in by_unit.items():
             try:
                 scanner = self._places
                 if scanner is None:
                     break
-                found |= scanner.scan(self.headers[n], self._tables_of(n), sorted(wanted))
+                places |= scanner.scan(self.headers[n], self._tables_of(n), sorted(wanted))
             except DAMAGE:
                 continue
-        return found
+        return places
+
+    def _entry_of_code(self, address: int) -> tuple[int, int, int] | None:
+        """Return the entry of the function that has code at a link address. Functions nested in
+        others are looked for last.
+
+        Returns:
+            (index of the unit in `headers`, offset of the entry, link address behind the code);
+            None: no function has.
+        """
+        for nested in False, True:
+            for n in self.units_with(address, address + 1):
+                piece = self._piece_at(n, address, nested)
+                if piece is not None:
+                    return n, *piece
+        return None
 
     @cached_property
     def _quick(self) -> QuickScanner | None:
@@ -414,42 +432,29 @@ class Units:
             )
         return found[0], found[1]
 
-    def _functions_of(self, n: int) -> list[tuple[int, int, int]]:
-        """Return (start, end, offset of the entry) of the n-th unit's functions.
-
-        end is 0 for a function whose code is a list of ranges.
-        """
-        return self._contents(n, False, False).functions
-
-    def _nested_functions_of(self, n: int) -> list[tuple[int, int, int]]:
-        """Return (start, end, offset of the entry) of the n-th unit's functions and those nested in
-        them.
-
-        end is 0 for a function whose code is a list of ranges.
-        """
-        if n not in self._nested:
-            self._nested[n] = self._contents(n, True, False).functions
-        return self._nested[n]
-
-    def _code(self, n: int) -> tuple[list[tuple[int, int, int]], list[int]]:
+    def _code(self, n: int, nested: bool = False) -> tuple[list[tuple[int, int, int]], list[int]]:
         """Return the ranges of code of a unit's functions, by address. Empty ranges, and those that
         do not begin in code of the file (has_code()), are left out.
 
         Args:
             n: index of the unit in `headers`.
+            nested: True: also of those that are nested in others.
 
         Returns:
             ((start, end, offset of the function's entry) of each range, the starts alone).
         """
-        if n not in self._pieces:
+        if (n, nested) not in self._pieces:
             found: list[tuple[int, int, int]] = []
-            for start, end, offset in self._functions_of(n):
+            for start, end, offset in self._contents(n, nested, False).functions:
                 found += [(start, end, offset)] if end else self._parts(n, offset)
+            bounds = self._executable
             found = sorted(
-                piece for piece in found if piece[1] > piece[0] and self.has_code(piece[0])
+                piece
+                for piece in found
+                if piece[1] > piece[0] and (not bounds or bisect.bisect_right(bounds, piece[0]) & 1)
             )
-            self._pieces[n] = found, [start for start, _, _ in found]
-        return self._pieces[n]
+            self._pieces[n, nested] = found, [start for start, _, _ in found]
+        return self._pieces[n, nested]
 
     def _parts(self, n: int, offset: int) -> list[tuple[int, int, int]]:
         """Return the ranges of code of one function.
@@ -477,35 +482,32 @@ class Units:
         """
         if not self.has_code(address):
             return None
-        for n in self.units_with(address, address + 1):
-            piece = self._piece_at(n, address)
-            found = None if piece is None else self.function_of_entry(n, piece[0])
-            if found is not None:
-                return found
-        return self._nested_at(address)
+        for nested in False, True:
+            for n in self.units_with(address, address + 1):
+                piece = self._piece_at(n, address, nested)
+                found = None if piece is None else self.function_of_entry(n, piece[0])
+                if found is not None:
+                    return found
+        return None
 
-    def _piece_at(self, n: int, address: int) -> tuple[int, int] | None:
-        """Return the n-th unit's function, none nested in another, that has code at a link address.
+    def _piece_at(self, n: int, address: int, nested: bool) -> tuple[int, int] | None:
+        """Return the n-th unit's function that has code at a link address.
+
+        Args:
+            n: index of the unit in `headers`.
+            address: the link address.
+            nested: True: functions nested in others count.
 
         Returns:
             (offset of its entry, link address up to which its code goes on, or another's begins);
             None: no function has.
         """
-        pieces, starts = self._code(n)
+        pieces, starts = self._code(n, nested)
         behind = bisect.bisect_right(starts, address)
         if not behind or address >= pieces[behind - 1][1]:
             return None
         end = pieces[behind - 1][1]
         return pieces[behind - 1][2], min([end, *starts[behind : behind + 1]])
-
-    def _nested_at(self, address: int) -> Function | None:
-        """Return the nested function that has code at a link address; None: no function has."""
-        for n in self.units_with(address, address + 1):
-            for start, end, offset in self._nested_functions_of(n):
-                parts = [(start, end, offset)] if end else self._parts(n, offset)
-                if any(first <= address < last for first, last, _ in parts):
-                    return self.function_of_entry(n, offset)
-        return None
 
     def function_of_entry(self, n: int, offset: int) -> Function | None:
         """Return the function that an entry describes, made once.
@@ -819,6 +821,7 @@ class Units:
         except DAMAGE:
             pass
         naming: set[int] | None = None  # units whose tables name the file
+        bounds, find = self._executable, bisect.bisect_right
         for n, header in enumerate(self.headers):
             found = None
             if scanner is not None:
@@ -838,7 +841,9 @@ class Units:
                     for line in self._table(n).of_file(partial(is_of, wanted=path))
                     if not number or line.line == number
                 ]
-            found = [code for code in found if code.line and self.has_code(code.start)]
+            found = [
+                code for code in found if code[1] and (not bounds or find(bounds, code[0]) & 1)
+            ]
             if found:
                 yield n, found
 

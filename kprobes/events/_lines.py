@@ -113,10 +113,10 @@ class _Places:
         try:
             if name in self._symbols:
                 return self._info.at_function_line(self._function(name), number)
-            if not self._info.has_source(name):
-                return None  # the offset of a file's code
             return self._info.at_line(name, number)
         except UnknownSymbol as error:
+            if name not in self._symbols and not self._info.has_source(name):
+                return None  # the offset of a file's code
             self._fail(error.plain)
 
     def _label(self, name: str, label: str) -> list[SourcePlace]:

@@ -299,15 +299,17 @@ static long long read_shapes(struct unit *u)
             declared |= name == DECLARATION;
         }
         shape->count = used - shape->first;
-        int counts = shape->tag == SUBPROGRAM && (u->wanted & FUNCTIONS || u->deep);
+        /* an entry without code is no function: all that is in it is passed at once */
+        int counts = shape->tag == SUBPROGRAM && code_of && (u->wanted & FUNCTIONS || u->deep);
+        int type = is_type(shape->tag) && u->wanted & TYPES;
         if (u->wanted & COPIES && !has_no_code(shape->tag))
             shape->sibling = VARIES;
-        if (!shape->children || u->deep || counts || is_type(shape->tag) || is_scope(shape->tag)
+        if (!shape->children || u->deep || counts || type || is_scope(shape->tag)
             || shape->tag == MEMBER)
             shape->sibling = VARIES;
-        shape->interesting = is_type(shape->tag) || is_scope(shape->tag)
-            || (shape->children && sibling) || (shape->tag == SUBPROGRAM && code_of)
-            || (shape->tag == MEMBER && declared);
+        shape->interesting = type || is_scope(shape->tag) || (shape->children && sibling)
+            || (shape->tag == SUBPROGRAM && code_of)
+            || (shape->tag == MEMBER && declared && u->wanted & TYPES);
     }
 damaged:
     for (u64 n = 0; n <= greatest; n++)
