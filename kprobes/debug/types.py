@@ -466,9 +466,43 @@ class CType:
         Returns:
             None: the type has no parameter of this name.
         """
+        key = "template_type_param", name
+        if key not in self._within:
+            self._within[key] = self._entry_within(*key, _type_of)
+        return self._within[key]
+
+    def inner(self, name: str) -> CType | None:
+        """Return the type that a typedef within a C++ class, or within one of its bases, names.
+
+        Returns:
+            None: there is no such typedef.
+        """
+        key = "typedef", name
+        if key not in self._within:
+            found = self._entry_within(*key, lambda child: child)
+            for base in self.bases if found is None and self._depth < DEEPEST else []:
+                found = found or base.type.inner(name)
+            self._within[key] = found
+        return self._within[key]
+
+    @cached_property
+    def _within(self) -> dict[tuple[str, str], CType | None]:
+        """What template() and inner() have found: (tag without DW_TAG_, name) -> the type. A type
+        that is made anew reads its members again, and they are counted.
+        """
+        return {}
+
+    def _entry_within(self, tag: str, name: str, of: Callable[[Any], Any]) -> CType | None:
+        """Return the type that an entry within this one's stands for; None: there is no such entry.
+
+        Args:
+            tag: of the entry, without DW_TAG_.
+            name: of the entry.
+            of: returns the type's entry of the entry.
+        """
         for child in children(self._full) if self._die is not None else []:
-            if _tag(child) == "template_type_param" and text(child, "DW_AT_name") == name:
-                return self._other(_type_of(child))
+            if _tag(child) == tag and text(child, "DW_AT_name") == name:
+                return self._other(of(child))
         return None
 
     @staticmethod

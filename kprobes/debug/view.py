@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from typing import Any, NoReturn, Protocol
 
 from ..arguments import look, look_at_width, shown
 from ..errors import BadArgument, GuestFault, Unsupported
 from ..symbols import CONTROLS
+from .libraries import CUT, NotLaidOut, library_text, library_type
 from .numbers import number
 from .types import CType, Member, VirtualMember
 
@@ -268,6 +271,18 @@ class View:
         else:
             store(self._machine, *self._element(key), value)
 
+    def _at(self, type: CType, address: int) -> Any:
+        """Return what lies at an address of the guest, or of the same Held.
+
+        Args:
+            type: of what lies there.
+            address: of its first byte.
+
+        Raises:
+            GuestFault, BadArgument, Unsupported: as load().
+        """
+        return load(self._machine, type, address)
+
     def _element(self, key: int) -> tuple[CType, int]:
         """Return the type and the address of an element of an array, or behind a pointer.
 
@@ -405,6 +420,11 @@ class View:
                 return f" {{{items}{', ...' * (len(self) > SHOWN)}}}"
             if self._type.kind in SCALARS:
                 return f" {load(self._machine, self._type, self._address)}"
+            known = library_type(_struct(self._type)) if self else None
+            if known is not None:
+                with suppress(NotLaidOut):
+                    there = View(self._machine, _struct(self._type), self._address)
+                    return f" {_joined(known.read(_TextReader(), there, depth))}"
             members = self.__dir__() if self else []
             return (
                 f" {{{', '.join(f'{name} = {self._item(name, depth)}' for name in members)}}}"
@@ -465,6 +485,72 @@ class View:
         if member.type.kind == "bool":
             return bool(value)
         return value - (value >> member.bits - 1 << member.bits) if member.type.signed else value
+
+
+class _TextReader:
+    """Makes texts, as a repr has them, of what values of a library consist of.
+
+    In all methods `depth` is how many objects a value is a part of.
+    """
+
+    def whole(self, value: Any, depth: int) -> str:
+        """Return a value as one short text."""
+        return _brief(value, depth)
+
+    def text(self, value: View, at: int, size: int, width: int = 1) -> str:
+        """Return the text of a library's string in quotes, cut at LONGEST bytes.
+
+        Args:
+            value: a View, from whose machine the memory is read.
+            at: address of the first byte.
+            size: characters of the text, as the library counts them.
+            width: bytes of each.
+
+        Raises:
+            GuestFault: memory cannot be read.
+        """
+        read = library_text(value, at, size, width, LONGEST)
+        return "?" if read is None else f'"{read.translate(CONTROLS)}"'
+
+    def elements(
+        self, value: View, element: CType, at: int, count: int, depth: int
+    ) -> tuple[str, ...]:
+        """Return the elements of a list that lie behind each other, at most SHOWN and "...".
+
+        Args:
+            value: a View, from whose machine the memory is read.
+            element: type of each.
+            at: address of the first one.
+            count: how many the list has.
+            depth: of the list.
+
+        Raises:
+            GuestFault: memory cannot be read.
+        """
+        size = element.size
+        return self.items((value._at(element, at + n * size) for n in range(count)), depth)
+
+    def items(self, items: Iterator[Any], depth: int) -> tuple[str, ...]:
+        """Return the elements of a list, at most SHOWN and "...".
+
+        Args:
+            items: the elements, numbers or Views.
+            depth: of the list.
+
+        Raises:
+            GuestFault: memory cannot be read.
+        """
+        found = [_brief(item, depth + 1) for item in islice(items, SHOWN + 1)]
+        return (*found[:SHOWN], CUT) if len(found) > SHOWN else tuple(found)
+
+
+def _joined(value: Any) -> str:
+    """Return what a library's value consists of as one text: elements in braces, an address in
+    hexadecimal.
+    """
+    if isinstance(value, tuple):
+        return f"{{{', '.join(value)}}}"
+    return f"{value:#x}" if isinstance(value, int) else str(value)
 
 
 def _struct(type: CType) -> CType:

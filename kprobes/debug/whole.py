@@ -1,26 +1,22 @@
 """Reads a View completely, into Python's own objects: numbers, texts, tuples and members, for
 records.
 
-Strings, vectors and tuples of C++'s and Rust's libraries become texts and tuples, as their printers
-for gdb show them.
+Values of C++'s and Rust's libraries become what they stand for: libraries.py.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ..errors import KprobeError
-from .types import CType, Member
+from .libraries import CUT, MOST_ELEMENTS, NotLaidOut, is_numbered, library_text, library_type
+from .types import CType
 from .view import View, load
 
 MOST: Final = 4096  #: numbers and texts of one value
-_LISTED: Final = 200  #: elements of a library's list, as gdb shows
 _TEXT: Final = 4096  #: bytes of a text
 _DEEPEST: Final = 16
-_CUT: Final = "..."  #: stands for elements that are left out
-_HEAD: Final = re.compile(r"_Head_base<(\d+)")  #: the part of a std::tuple that has one value
 
 
 class Members(dict[str, Any]):
@@ -47,14 +43,6 @@ def whole(value: Any) -> Any:
         except (KprobeError, OverflowError):
             return None
     return _LimitedReader().whole(value, 0)
-
-
-def is_text(type: CType) -> bool:
-    """Return True for a type of a library whose values are texts: std::string, String, &str."""
-    made = _library(type)
-    if made is _rust_slice:
-        return "str" in type.base_name
-    return made in (_cpp_string, _cpp_view, _rust_string)
 
 
 class _LimitedReader:
@@ -92,9 +80,12 @@ class _LimitedReader:
             return self._array(value, type, depth)
         if type.kind not in ("struct", "union"):
             return None
-        made = _library(type)
-        if made is not None:
-            return self._tried(lambda: made(self, value, depth))
+        known = library_type(type)
+        if known is not None:
+            try:
+                return self._tried(lambda: known.read(self, value, depth))
+            except NotLaidOut:
+                pass
         return self._structure(value, type, depth)
 
     def _tried(self, read: Callable[[], Any]) -> Any:
@@ -119,7 +110,7 @@ class _LimitedReader:
         found = list[Any]()
         for n in range(len(value)):
             if self._left <= 0:
-                return (*found, _CUT)
+                return (*found, CUT)
             found.append(self._item(value, n, depth))
         return tuple(found)
 
@@ -167,15 +158,20 @@ class _LimitedReader:
             depth: structures and arrays around it.
 
         Returns:
-            The variant's name; Members {name: the variant's members} where it has some; None: there
-            is no such variant.
+            The variant's name; Members {name: what the variant has} where it has something: its
+            Members, or where these have no names its value, or a tuple of several; None: there is
+            no such variant.
         """
         member = value.variant
         if member is None:
             return None
         if not member.type.members:
             return member.name
-        return Members({member.name: self._item(value, member.name, depth)})
+        held = self._item(value, member.name, depth)
+        if is_numbered(member.type) and held is not None:
+            values = tuple(held.values())
+            held = values if len(values) > 1 else values[0]
+        return Members({member.name: held})
 
     # --- of libraries
 
@@ -195,19 +191,11 @@ class _LimitedReader:
         Raises:
             GuestFault: memory cannot be read; _tried() turns it into None.
         """
-        if not 0 <= size <= 1 << 40:
-            return None
-        if not size:
-            return ""
-        encoding = _encoding(value, width)
-        read = value._machine.read(at, min(size * width, _TEXT)).decode(
-            encoding, "backslashreplace"
-        )
-        return read if size * width <= _TEXT else f"{read}{_CUT}"
+        return library_text(value, at, size, width, _TEXT)
 
     def elements(self, value: View, element: CType, at: int, count: int, depth: int) -> Any:
-        """Read the elements of a library's list, at most _LISTED; "..." follows where there are
-        more.
+        """Read the elements of a library's list that lie behind each other, at most MOST_ELEMENTS;
+        "..." follows where there are more.
 
         Args:
             value: a View, from whose machine the memory is read.
@@ -224,16 +212,26 @@ class _LimitedReader:
         """
         if not 0 <= count <= 1 << 40 or not element.size:
             return None
+        size = element.size
+        return self.items((value._at(element, at + n * size) for n in range(count)), depth)
+
+    def items(self, items: Iterable[Any], depth: int) -> tuple[Any, ...]:
+        """Read the elements of a library's list, at most MOST_ELEMENTS; "..." follows where there
+        are more.
+
+        Args:
+            items: the elements, numbers or Views.
+            depth: structures and arrays around the list.
+
+        Raises:
+            GuestFault: memory cannot be read; _tried() turns it into None.
+        """
         found = list[Any]()
-        for n in range(count):
-            if n == _LISTED or self._left <= 0:
-                return (*found, _CUT)
-            item = load(value._machine, element, at + n * element.size)
+        for item in items:
+            if len(found) == MOST_ELEMENTS or self._left <= 0:
+                return (*found, CUT)
             found.append(self.whole(item, depth + 1))
         return tuple(found)
-
-
-_Made = Callable[[_LimitedReader, View, int], Any]
 
 
 def _is_table(name: str) -> bool:
@@ -250,222 +248,3 @@ def _names(type: CType) -> list[str]:
     """
     inherited = [name for base in type.bases for name in _names(base.type)]
     return [*inherited, *(name for name in type.own if not _is_table(name))]
-
-
-def _encoding(value: View, width: int) -> str:
-    """Return the encoding of a text of characters of 1, 2 or 4 bytes, as Python names it.
-
-    Args:
-        value: a View of the text, whose machine has the byte order.
-        width: bytes of a character.
-    """
-    order = "le" if value._machine.arch.order.value == "little" else "be"
-    return "utf-8" if width == 1 else f"utf-{8 * width}-{order}"
-
-
-def _library(type: CType) -> _Made | None:
-    """Return the function that reads a library's type as text or tuple: C++'s std::string,
-    std::string_view, std::vector and std::tuple, Rust's slices, &str, String and Vec, known by name
-    and members; None for other types.
-    """
-    if type.kind != "struct":
-        return None
-    name, members = type.base_name, type.members
-    if name.startswith("basic_string<") and {"_M_dataplus", "_M_string_length"} <= members.keys():
-        return _cpp_string
-    if name.startswith("basic_string_view<") and {"_M_len", "_M_str"} <= members.keys():
-        return _cpp_view
-    if name.startswith("tuple<") and [*map(_is_tuple, type.bases)] == [True]:
-        return _cpp_tuple
-    if name.startswith("vector<") and "_M_impl" in members:
-        impl = members["_M_impl"].type.members
-        if not {"_M_start", "_M_finish"} <= impl.keys():
-            return None
-        return _cpp_bits if impl["_M_start"].type.kind == "struct" else _cpp_vector
-    if [*members] == ["data_ptr", "length"]:
-        return _rust_slice
-    if name == "String" and "vec" in members:
-        return _rust_string
-    if name.startswith("Vec<") and {"buf", "len"} <= members.keys():
-        return _rust_vec
-    return None
-
-
-def _cpp_string(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Read a std::string, std::u16string or std::wstring as text.
-
-    Args:
-        reader: reads the text.
-        value: a View of the string.
-        depth: structures and arrays around it.
-    """
-    first = value["_M_dataplus"]["_M_p"]
-    return reader.text(first, int(first), value["_M_string_length"], _width(first))
-
-
-def _cpp_view(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Read a std::string_view, or one of wider characters, as text.
-
-    Args:
-        reader: reads the text.
-        value: a View of the std::string_view.
-        depth: structures and arrays around it.
-    """
-    first = value["_M_str"]
-    return reader.text(first, int(first), value["_M_len"], _width(first))
-
-
-def _width(first: View) -> int:
-    """Return the bytes of a character that a pointer points at."""
-    target = first._type.target
-    return target.size if target is not None and target.size in (2, 4) else 1
-
-
-def _is_tuple(base: Member) -> bool:
-    """Return True for the base class of std::tuple that has the values."""
-    return base.type.base_name.startswith("_Tuple_impl<")
-
-
-def _cpp_tuple(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Read a std::tuple as a tuple of its values.
-
-    Each value is in a base class _Head_base<N, ..>, and these are bases of bases.
-
-    Args:
-        reader: reads the values.
-        value: a View of the std::tuple.
-        depth: structures and arrays around it.
-    """
-    heads: dict[int, tuple[int, CType]] = {}
-    left = [(base.offset, base.type) for base in value._type.bases]
-    while left:
-        offset, type = left.pop()
-        found = _HEAD.match(type.base_name)
-        if found is not None:
-            heads[int(found[1])] = offset, type
-        else:
-            left += [(offset + base.offset, base.type) for base in type.bases]
-    values = list[Any]()
-    for n in sorted(heads):
-        offset, type = heads[n]
-        head = View(value._machine, type, int(value) + offset)
-        item = head["_M_head_impl"] if "_M_head_impl" in type.members else head
-        values.append(reader.whole(item, depth + 1))
-    return tuple(values)
-
-
-def _cpp_bits(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Read a std::vector<bool>, which has a bit for each element, as a tuple.
-
-    Args:
-        reader: reads nothing here.
-        value: a View of the vector.
-        depth: structures and arrays around it.
-
-    Returns:
-        None: the number of its elements cannot be right.
-    """
-    first, last = value["_M_impl"]["_M_start"], value["_M_impl"]["_M_finish"]
-    word = first["_M_p"]
-    bits = 8 * word._type.target.size
-    count = 8 * (int(last["_M_p"]) - int(word)) + last["_M_offset"] - first["_M_offset"]
-    if not 0 <= count <= 1 << 40:
-        return None
-    places = range(first["_M_offset"], first["_M_offset"] + min(count, _LISTED))
-    found = [bool(word[n // bits] >> n % bits & 1) for n in places]
-    return tuple(found) if count <= _LISTED else (*found, _CUT)
-
-
-def _cpp_vector(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Read a std::vector as a tuple.
-
-    Args:
-        reader: reads the elements.
-        value: a View of the vector.
-        depth: structures and arrays around it.
-
-    Returns:
-        None: the type of its elements is not known.
-    """
-    impl = value["_M_impl"]
-    first, last = impl["_M_start"], impl["_M_finish"]
-    element = first._type.target
-    if element is None or not element.size:
-        return None
-    return reader.elements(
-        first, element, int(first), (int(last) - int(first)) // element.size, depth
-    )
-
-
-def _rust_slice(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Read a Rust slice as a tuple, or a &str as text.
-
-    Args:
-        reader: reads the elements.
-        value: a View of the slice.
-        depth: structures and arrays around it.
-
-    Returns:
-        None: its elements' type is not known.
-    """
-    first, element = value["data_ptr"], value["data_ptr"]._type.target
-    if element is None:
-        return None
-    if element.base_name == "u8" and "str" in value._type.base_name:
-        return reader.text(first, int(first), value["length"])
-    return reader.elements(first, element, int(first), value["length"], depth)
-
-
-def _rust_string(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Read a Rust String as text.
-
-    Args:
-        reader: reads the text.
-        value: a View of the String.
-        depth: structures and arrays around it.
-
-    Returns:
-        None: its pointer is not found.
-    """
-    first = _pointer_in(value["vec"]["buf"], 0)
-    return None if first is None else reader.text(first, int(first), value["vec"]["len"])
-
-
-def _rust_vec(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Read a Rust Vec as a tuple.
-
-    Args:
-        reader: reads the elements.
-        value: a View of the Vec.
-        depth: structures and arrays around it.
-
-    Returns:
-        None: its pointer or the type of its elements is not found.
-    """
-    first, element = _pointer_in(value["buf"], 0), value._type.template("T")
-    if first is None or element is None:
-        return None
-    return reader.elements(first, element, int(first), value["len"], depth)
-
-
-def _pointer_in(value: Any, depth: int) -> View | None:
-    """Return the first pointer in a structure, at any depth.
-
-    Versions of Rust's library wrap a Vec's pointer in differently many structures.
-
-    Args:
-        value: a View of the structure, or any other value.
-        depth: structures around it.
-
-    Returns:
-        A View of the pointer; None: there is none.
-    """
-    if not isinstance(value, View) or depth > _DEEPEST:
-        return None
-    if value._type.kind == "pointer":
-        return value
-    for name in value._type.members if value._type.kind == "struct" else ():
-        found = _pointer_in(value[name], depth + 1)
-        if found is not None:
-            return found
-    return None

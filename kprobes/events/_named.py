@@ -16,12 +16,13 @@ from attrs import evolve, frozen
 
 from ..arch._base import Order
 from ..debug.info import DebugInfo
+from ..debug.libraries import is_text
 from ..debug.numbers import float_format
 from ..debug.passing import Arrival
 from ..debug.scopes import Variable
 from ..debug.types import CType, Member
 from ..debug.view import Held, View, load
-from ..debug.whole import is_text, whole
+from ..debug.whole import whole
 from ..errors import GuestFault, KprobeError
 from ..machine._base import Machine
 from ..regs import Regs

@@ -80,7 +80,7 @@ def test_parameters_of_rust_at_entries(tmp_path: Path) -> None:
         m.run(m.symbols["_start"].address, m.symbols["finished"].address)
         got = [next(iter(event)).args["got"] for event in events]
     assert got[:2] == [1.5 + 2 + 2.25 + 9.5 + 1, 10.0]
-    assert got[2] == {"__0": 97, "__1": 5} and len(set(got[4])) == 1 and len(got[4]) == 3
+    assert got[2] == (97, 5) and len(set(got[4])) == 1 and len(got[4]) == 3
     assert got[3] == (1 << 100) ^ ((-7 << 70) & (1 << 128) - 1) ^ ((1 << 128) - 4)
 
 
@@ -109,26 +109,26 @@ def test_aggregates_of_rust(level: int, tmp_path: Path) -> None:
         m.run(m.symbols["_start"].address, m.symbols["finished"].address)
         shown = {key: [tuple(record.args.values()) for record in event] for key, event in events.items()}
     n = shown["p mixed"][0][1]
-    assert shown["p mixed"] == [({"A": {"__0": 9}}, n), ({"B": {"__0": 8}}, n), ("C", n)]
-    assert shown["p same"] == [({"A": {"__0": 3}}, n), ("C", n)]
-    assert shown["p real"] == [({"A": {"__0": 0.5}}, n), ({"B": {"__0": 1.5}}, n)]
+    assert shown["p mixed"] == [({"A": 9}, n), ({"B": 8}, n), ("C", n)]
+    assert shown["p same"] == [({"A": 3}, n), ("C", n)]
+    assert shown["p real"] == [({"A": 0.5}, n), ({"B": 1.5}, n)]
     for name in ("mixed", "same", "real"):
         assert shown[f"r {name}"] == [given[:1] for given in shown[f"p {name}"]]
-    assert shown["p bytes"] == [((1, 2, 3, 4, 5), {"__0": 1, "__1": 2, "__2": 3}, n)] and shown["r bytes"] == [((1, 2, 3, 4, 5),)]
-    (first, second), pointer = shown["p options"], shown["p options"][0][1]["Some"]["__0"]
-    assert first == ({"Some": {"__0": 5}}, {"Some": {"__0": pointer}}, {"Some": {"__0": 1}}, {"Some": {"__0": "text"}},
-                     {"Some": {"__0": 1.5}}, {"Some": {"__0": 1 << 40}})
-    assert pointer and second == ("None",) * 6 and shown["r options"] == [({"Some": {"__0": 1 << 40}},), ("None",)]
+    assert shown["p bytes"] == [((1, 2, 3, 4, 5), (1, 2, 3), n)] and shown["r bytes"] == [((1, 2, 3, 4, 5),)]
+    (first, second), pointer = shown["p options"], shown["p options"][0][1]["Some"]
+    assert first == ({"Some": 5}, {"Some": pointer}, {"Some": 1}, {"Some": "text"},
+                     {"Some": 1.5}, {"Some": 1 << 40})
+    assert pointer and second == ("None",) * 6 and shown["r options"] == [({"Some": 1 << 40},), ("None",)]
     assert shown["p results"] == [
-        ({"Ok": {"__0": 4}}, {"Err": {"__0": 6}}, {"Ok": {"__0": 7}}, {"__0": -1, "__1": 2}),
-        ({"Err": {"__0": n}}, {"Ok": {"__0": 0}}, {"Err": {"__0": (1, 2, 3)}}, {"__0": 3, "__1": 4})]
-    assert shown["r results"] == [({"Ok": {"__0": 4}},), ({"Err": {"__0": n}},)]
-    assert shown["r large"] == [({"Some": {"__0": (7, 7, 7, 7)}},), ("None",)]
+        ({"Ok": 4}, {"Err": 6}, {"Ok": 7}, (-1, 2)),
+        ({"Err": n}, {"Ok": 0}, {"Err": (1, 2, 3)}, (3, 4))]
+    assert shown["r results"] == [({"Ok": 4},), ({"Err": n},)]
+    assert shown["r large"] == [({"Some": (7, 7, 7, 7)},), ("None",)]
     if tried:  # by their addresses, what has more than 8 bytes
         assert shown["p floats"] == [((1.5, 2.5),)] and shown["r floats"] == [((1.5, 2.5),)]
-        assert shown["p three"] == [({"__0": n, "__1": 5, "__2": 6}, n)] and shown["r three"] == [shown["p three"][0][:1]]
-        assert shown["p reals"] == [({"__0": 1.5, "__1": 1 << 40, "__2": 2.5}, 3.5)] and shown["r reals"] == [shown["p reals"][0][:1]]
-        assert shown["p uneven"] == [({"A": {"__0": n, "__1": 8}}, n), ({"B": {"__0": 1 << 50}}, n), ("C", n)]
+        assert shown["p three"] == [((n, 5, 6), n)] and shown["r three"] == [shown["p three"][0][:1]]
+        assert shown["p reals"] == [((1.5, 1 << 40, 2.5), 3.5)] and shown["r reals"] == [shown["p reals"][0][:1]]
+        assert shown["p uneven"] == [({"A": (n, 8)}, n), ({"B": 1 << 50}, n), ("C", n)]
         assert shown["r uneven"] == [given[:1] for given in shown["p uneven"]]
         assert shown["p words"] == [(n, (1 << 60, 2), (1, 2, 3, 4, 5, 6, 7, 8, 9), n)] and shown["r words"] == [((1 << 60, 2),)]
 

@@ -1,0 +1,741 @@
+"""Types of C++'s and Rust's libraries whose values are more than their members: strings, lists,
+maps, optional values, owners of objects.
+
+Each kind of type is a class here, which knows how its values lie in memory; library_type() finds
+it by the type's name and members. Layouts are those of GNU's libstdc++ and of Rust's std; a type
+that lies otherwise is read as any structure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Final, Protocol
+
+from attrs import frozen
+
+from ..errors import KprobeError
+from .types import CType, Member
+
+EMPTY: Final = "(empty)"  #: value of a std::optional or std::variant that has none
+CUT: Final = "..."  #: stands for elements that are left out
+MOST_ELEMENTS: Final = 200  #: elements of a library's list that are read, as gdb shows
+_MOST_STEPS: Final = 64  #: links that are followed from one element of a tree to the next
+_MOST_BUCKETS: Final = 1 << 20
+_DEEPEST: Final = 16
+_LARGEST: Final = 1 << 40  #: no list has so many elements
+_BLOCK: Final = 512  #: bytes of a block of a std::deque
+_HEAD: Final = re.compile(r"_Head_base<(\d+)")  #: the part of a std::tuple that has one value
+
+
+class Value(Protocol):
+    """A View, as far as this module needs it."""
+
+    _type: CType
+    _machine: Any
+
+    def _at(self, type: CType, address: int) -> Any: ...
+    def __getitem__(self, key: int | str) -> Any: ...
+    def __int__(self) -> int: ...
+
+
+class Reader(Protocol):
+    """Reads what the values of a library consist of.
+
+    `depth` is how many structures and arrays are around a value.
+    """
+
+    def whole(self, value: Any, depth: int) -> Any:
+        """Read a value completely. None: it cannot be read."""
+
+    def text(self, value: Any, at: int, size: int, width: int = 1) -> Any:
+        """Read `size` characters of `width` bytes at an address."""
+
+    def elements(self, value: Any, element: CType, at: int, count: int, depth: int) -> Any:
+        """Read `count` elements that lie behind each other, as a tuple."""
+
+    def items(self, items: Iterator[Any], depth: int) -> tuple[Any, ...]:
+        """Read elements that are anywhere, as a tuple."""
+
+
+class NotLaidOut(Exception):
+    """A value does not lie in memory as its library lays its values out."""
+
+
+class LibraryType:
+    """How values of a kind of type are read.
+
+    Attributes:
+        members: names of members that its types have; others of the same name are somebody
+            else's.
+        is_text: its values are texts.
+    """
+
+    members: ClassVar[frozenset[str]] = frozenset()
+    is_text: bool = False
+
+    def fits(self, type: CType) -> bool:
+        """Return True where a type of the right name has the right members."""
+        return self.members <= type.members.keys()
+
+    def read(self, reader: Reader, value: Value, depth: int) -> Any:
+        """Read a value.
+
+        Args:
+            reader: reads what the value consists of.
+            value: a View of it.
+            depth: structures and arrays around it.
+
+        Returns:
+            None: it cannot be read.
+
+        Raises:
+            NotLaidOut: it is to be read as a structure.
+            KprobeError, OverflowError: it cannot be read.
+        """
+        try:
+            return self._read(reader, value, depth)
+        except (TypeError, ValueError, AttributeError, LookupError) as error:
+            if isinstance(error, KprobeError):
+                raise
+            raise NotLaidOut from error
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        """Read a value, as read(). Python's own errors mean that it lies otherwise."""
+        raise NotImplementedError
+
+
+def _need(type: CType | None) -> CType:
+    """Return a type. Raises NotLaidOut where there is none, or its size is not known."""
+    if type is None or not type.size:
+        raise NotLaidOut
+    return type
+
+
+def _pointer(value: Any) -> Any:
+    """Return a value that is a View of a pointer. Raises NotLaidOut for others."""
+    if value._type.kind != "pointer":
+        raise NotLaidOut
+    return value
+
+
+@frozen
+class _Wrapped(LibraryType):
+    """A type whose value is that of one of its members.
+
+    Attributes:
+        path: names of the member, and of the members within members that lead to it.
+    """
+
+    path: tuple[str, ...]
+
+    def fits(self, type: CType) -> bool:
+        """Return True where a type has the members of the path."""
+        for name in self.path:
+            if name not in type.members:
+                return False
+            type = type.members[name].type
+        return True
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        for name in self.path:
+            value = value[name]
+        return reader.whole(value, depth + 1)
+
+
+# --- of C++
+
+
+class _CppString(LibraryType):
+    """std::string, std::u16string or std::wstring: a text."""
+
+    members = frozenset({"_M_dataplus", "_M_string_length"})
+    is_text = True
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        first = _pointer(value["_M_dataplus"]["_M_p"])
+        return reader.text(first, int(first), value["_M_string_length"], _width(first))
+
+
+class _CppStringView(LibraryType):
+    """std::string_view, or one of wider characters: a text."""
+
+    members = frozenset({"_M_len", "_M_str"})
+    is_text = True
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        first = _pointer(value["_M_str"])
+        return reader.text(first, int(first), value["_M_len"], _width(first))
+
+
+def _width(first: Any) -> int:
+    """Return the bytes of a character that a pointer points at."""
+    target = first._type.target
+    return target.size if target is not None and target.size in (2, 4) else 1
+
+
+class _CppTuple(LibraryType):
+    """std::tuple: a tuple of its values.
+
+    Each value is in a base class _Head_base<N, ..>, and these are bases of bases.
+    """
+
+    def fits(self, type: CType) -> bool:
+        """Return True where a type has the one base class that has the values."""
+        return [*map(_is_tuple, type.bases)] == [True]
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        return tuple([reader.whole(item, depth + 1) for item in _parts(value)])
+
+
+def _is_tuple(base: Member) -> bool:
+    """Return True for the base class of std::tuple that has the values."""
+    return base.type.base_name.startswith("_Tuple_impl<")
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield the values of a std::tuple, from its first."""
+    heads: dict[int, tuple[int, CType]] = {}
+    left = [(base.offset, base.type) for base in value._type.bases]
+    while left:
+        offset, type = left.pop()
+        found = _HEAD.match(type.base_name)
+        if found is not None:
+            heads[int(found[1])] = offset, type
+        else:
+            left += [(offset + base.offset, base.type) for base in type.bases]
+    for n in sorted(heads):
+        offset, type = heads[n]
+        head = value._at(type, int(value) + offset)
+        yield head["_M_head_impl"] if "_M_head_impl" in type.members else head
+
+
+class _CppBits(LibraryType):
+    """std::vector<bool>, which has a bit for each element: a tuple."""
+
+    members = frozenset({"_M_impl"})
+
+    def fits(self, type: CType) -> bool:
+        """Return True where a vector's first element is not told by a pointer."""
+        if not super().fits(type):
+            return False
+        impl = type.members["_M_impl"].type.members
+        return {"_M_start", "_M_finish"} <= impl.keys() and impl["_M_start"].type.kind == "struct"
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        first, last = value["_M_impl"]["_M_start"], value["_M_impl"]["_M_finish"]
+        word = _pointer(first["_M_p"])
+        bits = 8 * _need(word._type.target).size
+        count = 8 * (int(last["_M_p"]) - int(word)) + last["_M_offset"] - first["_M_offset"]
+        if not 0 <= count < _LARGEST:
+            return None
+        places = range(first["_M_offset"], first["_M_offset"] + count)
+        return reader.items((bool(word[n // bits] >> n % bits & 1) for n in places), depth)
+
+
+class _CppVector(LibraryType):
+    """std::vector: a tuple."""
+
+    members = frozenset({"_M_impl"})
+
+    def fits(self, type: CType) -> bool:
+        """Return True where a vector's first element is told by a pointer."""
+        if not super().fits(type):
+            return False
+        impl = type.members["_M_impl"].type.members
+        return {"_M_start", "_M_finish"} <= impl.keys() and impl["_M_start"].type.kind == "pointer"
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        first, last = value["_M_impl"]["_M_start"], value["_M_impl"]["_M_finish"]
+        element = first._type.target
+        if element is None or not element.size:
+            return None
+        count = (int(last) - int(first)) // element.size
+        return reader.elements(first, element, int(first), count, depth)
+
+
+class _CppArray(LibraryType):
+    """std::array: a tuple."""
+
+    members = frozenset({"_M_elems"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        elements = value["_M_elems"]
+        if elements._type.kind != "array":  # of an array without elements
+            return ()
+        return reader.whole(elements, depth)
+
+
+class _CppOptional(LibraryType):
+    """std::optional: its value, or EMPTY."""
+
+    members = frozenset({"_M_payload"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        payload = value["_M_payload"]
+        if not payload["_M_engaged"]:
+            return EMPTY
+        held = payload["_M_payload"]
+        return reader.whole(held["_M_value"], depth + 1)
+
+
+class _CppVariant(LibraryType):
+    """std::variant: the value of the alternative that it has, or EMPTY.
+
+    The alternatives are a list: _M_first of the union _M_u, _M_first of its _M_rest.
+    """
+
+    members = frozenset({"_M_u", "_M_index"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        index = value["_M_index"]
+        size = value._type.members["_M_index"].type.size
+        if index == (1 << 8 * size) - 1:
+            return EMPTY
+        left = value["_M_u"]
+        for _ in range(index):
+            left = left["_M_rest"]
+        first = left["_M_first"]
+        item = first["_M_storage"]
+        own = first._type.template("_Type")
+        if first._type.base_name.endswith("false>"):  # its bytes are in a buffer
+            item = first._at(_need(own), int(item))
+        return reader.whole(item, depth + 1)
+
+
+class _CppUnique(LibraryType):
+    """std::unique_ptr: its pointer, the first part of a tuple with the deleter."""
+
+    members = frozenset({"_M_t"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        parts = value["_M_t"]
+        if "_M_t" in parts._type.members:
+            parts = parts["_M_t"]
+        for first in _parts(parts):
+            return reader.whole(first, depth + 1)
+        raise NotLaidOut
+
+
+class _CppTree(LibraryType):
+    """std::map, std::set, and those with equal keys: a tuple of the elements in order; those of a
+    map have `first` and `second`.
+    """
+
+    members = frozenset({"_M_t"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        tree = value["_M_t"]
+        link, item = tree._type.inner("_Link_type"), _need(tree._type.template("_Val"))
+        node = _need(None if link is None else link.target)
+        if not 0 <= tree["_M_impl"]["_M_node_count"] < _LARGEST:
+            return None
+        storage = node.members["_M_storage"].offset
+        nodes = _nodes_of_tree(tree["_M_impl"], tree["_M_impl"]["_M_node_count"])
+        return reader.items((each._at(item, int(each) + storage) for each in nodes), depth)
+
+
+def _nodes_of_tree(impl: Any, count: int) -> Iterator[Any]:
+    """Yield pointers to the nodes of a red-black tree, in order.
+
+    Args:
+        impl: has the header: a node whose _M_left is the first one, and which is the parent of the
+            topmost.
+        count: how many nodes there are.
+
+    Raises:
+        NotLaidOut: there is no way to the next one.
+    """
+    node = _pointer(impl["_M_header"]["_M_left"])
+    for n in range(count):
+        if n:
+            node = _next_in_tree(node)
+        yield node
+
+
+def _next_in_tree(node: Any) -> Any:
+    """Return a pointer to the node behind another in a red-black tree.
+
+    Raises:
+        NotLaidOut: there is no way to it of _MOST_STEPS links.
+    """
+    right = node["_M_right"]
+    if int(right):
+        for _ in range(_MOST_STEPS):
+            left = right["_M_left"]
+            if not int(left):
+                return right
+            right = left
+        raise NotLaidOut
+    for _ in range(_MOST_STEPS):
+        above = node["_M_parent"]
+        if int(above["_M_right"]) != int(node):
+            return above
+        node = above
+    raise NotLaidOut
+
+
+class _CppHash(LibraryType):
+    """std::unordered_map, std::unordered_set, and those with equal keys: a tuple of the elements as
+    they are linked; those of a map have `first` and `second`.
+    """
+
+    members = frozenset({"_M_h"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        table = value["_M_h"]
+        node, item = _need(table._type.inner("__node_type")), table._type.template("_Value")
+        nodes = _nodes(table["_M_before_begin"]["_M_nxt"], "_M_nxt", table["_M_element_count"])
+        return _stored(reader, nodes, node, _need(item), depth)
+
+
+class _CppList(LibraryType):
+    """std::list: a tuple."""
+
+    members = frozenset({"_M_impl"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        node, item = value._type.inner("_Node"), value._type.template("_Tp")
+        first = value["_M_impl"]["_M_node"]
+        nodes = _nodes(first["_M_next"], "_M_next", _LARGEST, int(first))
+        return _stored(reader, nodes, _need(node), _need(item), depth)
+
+
+class _CppForwardList(LibraryType):
+    """std::forward_list: a tuple."""
+
+    members = frozenset({"_M_impl"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        node, item = value._type.inner("_Node"), value._type.template("_Tp")
+        nodes = _nodes(value["_M_impl"]["_M_head"]["_M_next"], "_M_next", _LARGEST)
+        return _stored(reader, nodes, _need(node), _need(item), depth)
+
+
+def _nodes(node: Any, link: str, count: int, end: int = 0) -> Iterator[Any]:
+    """Yield pointers to the nodes of a linked list.
+
+    Args:
+        node: a pointer to the first.
+        link: name of the member that points at the next one.
+        count: how many there are at most.
+        end: address that the last one's link has.
+    """
+    for _ in range(count):
+        if int(_pointer(node)) == end:
+            return
+        yield node
+        node = node[link]
+
+
+def _stored(
+    reader: Reader, nodes: Iterator[Any], node: CType, item: CType, depth: int
+) -> tuple[Any, ...]:
+    """Read what nodes have in the buffer _M_storage, as a tuple.
+
+    Args:
+        reader: reads the elements.
+        nodes: pointers to the nodes.
+        node: the type that tells where the buffer is.
+        item: type of what is in it.
+        depth: structures and arrays around the list.
+    """
+    storage = node.members["_M_storage"].offset
+    return reader.items((each._at(item, int(each) + storage) for each in nodes), depth)
+
+
+class _CppDeque(LibraryType):
+    """std::deque: a tuple. Its elements are in blocks of one size, which an array points at."""
+
+    members = frozenset({"_M_impl"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        first, last = value["_M_impl"]["_M_start"], value["_M_impl"]["_M_finish"]
+        element = _need(_pointer(first["_M_cur"])._type.target)
+        each = max(_BLOCK // element.size, 1)
+        blocks = _pointer(first["_M_node"])
+        word = _need(blocks._type.target).size
+        before = (int(first["_M_cur"]) - int(first["_M_first"])) // element.size
+        behind = (int(last["_M_cur"]) - int(last["_M_first"])) // element.size
+        count = (int(last["_M_node"]) - int(blocks)) // word * each + behind - before
+        if not 0 <= count < _LARGEST:
+            return None
+        places = range(before, before + count)
+        return reader.items((blocks[n // each][n % each] for n in places), depth)
+
+
+# --- of Rust
+
+
+class _RustSlice(LibraryType):
+    """A slice, also a boxed one: a tuple, or a text for &str."""
+
+    members = frozenset({"data_ptr", "length"})
+
+    def fits(self, type: CType) -> bool:
+        """Return True where a type has these members, and no others."""
+        return [*type.members] == ["data_ptr", "length"]
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        first = _pointer(value["data_ptr"])
+        element = first._type.target
+        if element is None:
+            return None
+        if element.base_name == "u8" and "str" in value._type.base_name:
+            return reader.text(first, int(first), value["length"])
+        return reader.elements(first, element, int(first), value["length"], depth)
+
+
+class _RustString(LibraryType):
+    """String: a text."""
+
+    members = frozenset({"vec"})
+    is_text = True
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        first = _pointer_in(value["vec"]["buf"], 0)
+        return None if first is None else reader.text(first, int(first), value["vec"]["len"])
+
+
+class _RustVec(LibraryType):
+    """Vec: a tuple."""
+
+    members = frozenset({"buf", "len"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        first, element = _pointer_in(value["buf"], 0), value._type.template("T")
+        if first is None or element is None:
+            return None
+        return reader.elements(first, element, int(first), value["len"], depth)
+
+
+class _RustDeque(LibraryType):
+    """VecDeque: a tuple. Its elements go on at the start of its memory when they reach the end."""
+
+    members = frozenset({"head", "len", "buf"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        first, element = _pointer_in(value["buf"], 0), _need(value._type.template("T"))
+        room = _number_in(value["buf"], "cap", 0)
+        if first is None or not room or not 0 <= value["len"] <= room:
+            raise NotLaidOut
+        places = range(value["head"], value["head"] + value["len"])
+        size = element.size
+        return reader.items(
+            (first._at(element, int(first) + n % room * size) for n in places), depth
+        )
+
+
+class _RustMap(LibraryType):
+    """HashMap: a tuple of its pairs; HashSet: of its keys.
+
+    The pairs lie before the bytes that `ctrl` points at, backwards; the highest bit of such a byte
+    is set where there is no pair.
+    """
+
+    members = frozenset({"base"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        base = value["base"]
+        is_set = "map" in base._type.members
+        table = (base["map"] if is_set else base)["table"]
+        pair, control = _need(table._type.template("T")), table["table"]["ctrl"]["pointer"]
+        buckets = table["table"]["bucket_mask"] + 1
+        count = table["table"]["items"]
+        if not 0 <= count <= buckets < _MOST_BUCKETS:
+            raise NotLaidOut
+        pairs = _pairs(control, pair, count, buckets)
+        return reader.items((each["__0"] for each in pairs) if is_set else pairs, depth)
+
+
+def _pairs(control: Any, pair: CType, count: int, buckets: int) -> Iterator[Any]:
+    """Yield the pairs of Rust's HashMap.
+
+    Args:
+        control: a pointer to the bytes behind the pairs.
+        pair: their type.
+        count: how many there are.
+        buckets: how many there is room for.
+    """
+    if not count:
+        return
+    at = int(control)
+    marks = control._machine.read(at, buckets)
+    for n, mark in enumerate(marks):
+        if not mark & 0x80:
+            yield control._at(pair, at - (n + 1) * pair.size)
+
+
+class _RustShared(LibraryType):
+    """Rc, Arc and their Weak: the address of the shared value, as of a reference to it."""
+
+    members = frozenset({"ptr"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        counted = _pointer(value["ptr"]["pointer"])
+        shared = _need(counted._type.target)
+        last = [*shared.members.values()][-1]  # behind two counters
+        if last.name not in ("value", "data"):
+            raise NotLaidOut
+        return int(counted) + last.offset
+
+
+class _RustTuple(LibraryType):
+    """A tuple, whose name begins with "(": a tuple."""
+
+    members = frozenset({"__0"})
+
+    def fits(self, type: CType) -> bool:
+        """Return True where a type's members are numbered."""
+        return is_numbered(type)
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        return tuple([reader.whole(value[name], depth + 1) for name in value._type.members])
+
+
+def is_numbered(type: CType) -> bool:
+    """Return True for a structure of Rust whose members have numbers instead of names."""
+    return [*type.members] == [f"__{n}" for n in range(len(type.members))]
+
+
+def _pointer_in(value: Any, depth: int) -> Any:
+    """Return the first pointer in a structure, at any depth.
+
+    Versions of Rust's library wrap a Vec's pointer in differently many structures.
+
+    Args:
+        value: a View of the structure, or any other value.
+        depth: structures around it.
+
+    Returns:
+        A View of the pointer; None: there is none.
+    """
+    type = getattr(value, "_type", None)
+    if type is None or depth > _DEEPEST:
+        return None
+    if type.kind == "pointer":
+        return value
+    for name in type.members if type.kind == "struct" else ():
+        found = _pointer_in(value[name], depth + 1)
+        if found is not None:
+            return found
+    return None
+
+
+def _number_in(value: Any, wanted: str, depth: int) -> int | None:
+    """Return the number that a member of a name has, at any depth of a structure; None: there is
+    none.
+
+    Args:
+        value: a View of the structure, or any other value.
+        wanted: name of the member: a number, or a structure of one.
+        depth: structures around it.
+    """
+    type = getattr(value, "_type", None)
+    if type is None or type.kind != "struct" or depth > _DEEPEST:
+        return None
+    for name in type.members:
+        item = value[name]
+        if name == wanted:
+            while not isinstance(item, int):
+                (only,) = item._type.members
+                item = item[only]
+            return item
+        found = _number_in(item, wanted, depth + 1)
+        if found is not None:
+            return found
+    return None
+
+
+_TREE, _HASH, _SHARED, _MAP = _CppTree(), _CppHash(), _RustShared(), _RustMap()
+#: names of types, without what they are made for -> how they may lie in memory
+_TYPES: Final[dict[str, Sequence[LibraryType]]] = {
+    "basic_string": (_CppString(),),
+    "basic_string_view": (_CppStringView(),),
+    "tuple": (_CppTuple(),),
+    "vector": (_CppBits(), _CppVector()),
+    "array": (_CppArray(),),
+    "optional": (_CppOptional(),),
+    "variant": (_CppVariant(),),
+    "unique_ptr": (_CppUnique(),),
+    "shared_ptr": (_Wrapped(("_M_ptr",)),),
+    "weak_ptr": (_Wrapped(("_M_ptr",)),),
+    "map": (_TREE,),
+    "multimap": (_TREE,),
+    "set": (_TREE,),
+    "multiset": (_TREE,),
+    "unordered_map": (_HASH,),
+    "unordered_multimap": (_HASH,),
+    "unordered_set": (_HASH,),
+    "unordered_multiset": (_HASH,),
+    "list": (_CppList(),),
+    "forward_list": (_CppForwardList(),),
+    "deque": (_CppDeque(),),
+    "stack": (_Wrapped(("c",)),),
+    "queue": (_Wrapped(("c",)),),
+    "priority_queue": (_Wrapped(("c",)),),
+    "atomic": (
+        _Wrapped(("_M_i",)),
+        _Wrapped(("_M_base", "_M_i")),
+        _Wrapped(("_M_b", "_M_p")),
+    ),
+    "String": (_RustString(),),
+    "Vec": (_RustVec(),),
+    "VecDeque": (_RustDeque(),),
+    "HashMap": (_MAP,),
+    "HashSet": (_MAP,),
+    "Rc": (_SHARED,),
+    "Arc": (_SHARED,),
+    "Weak": (_SHARED,),
+    "Cell": (_Wrapped(("value", "value")),),
+    "UnsafeCell": (_Wrapped(("value",)),),
+}
+_SLICE, _TUPLE = _RustSlice(), _RustTuple()
+
+
+def library_type(type: CType) -> LibraryType | None:
+    """Return how values of a library's type are read; None: it is no type of a library."""
+    if type.kind != "struct":
+        return None
+    name = type.base_name
+    for known in _TYPES.get(name.partition("<")[0], ()):
+        if known.fits(type):
+            return known
+    if name.startswith("(") and _TUPLE.fits(type):
+        return _TUPLE
+    return _SLICE if _SLICE.fits(type) else None
+
+
+def is_text(type: CType) -> bool:
+    """Return True for a type of a library whose values are texts: std::string, String, &str."""
+    known = library_type(type)
+    if known is _SLICE:
+        return "str" in type.base_name
+    return known is not None and known.is_text
+
+
+def library_text(value: Value, at: int, size: int, width: int, most: int) -> str | None:
+    """Read the text of a library's string; "..." follows where it has more than `most` bytes.
+
+    Args:
+        value: a View, from whose machine the memory is read.
+        at: address of the first byte.
+        size: characters of the text, as the library counts them.
+        width: bytes of each: 1 (UTF-8), 2 or 4.
+        most: bytes that are read.
+
+    Returns:
+        None: `size` cannot be right.
+
+    Raises:
+        GuestFault: memory cannot be read.
+    """
+    if not 0 <= size < _LARGEST:
+        return None
+    if not size:
+        return ""
+    order = "le" if value._machine.arch.order.value == "little" else "be"
+    encoding = "utf-8" if width == 1 else f"utf-{8 * width}-{order}"
+    data = value._machine.read(at, min(size * width, most))
+    read: str = data.decode(encoding, "backslashreplace")
+    return read if size * width <= most else f"{read}{CUT}"
