@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 DEMANGLED = "kprobes.demangled"  #: whether names are, in click's context
 
 
-def _wanted(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Note in click's context whether names are to be demangled: the callback of -C.
+def _wanted(ctx: click.Context, _: click.Parameter, wanted: bool | None) -> None:
+    """Note in click's context whether names are to be demangled: the callback of -C. None stands
+    for what the format of an output has.
 
     Raises:
         Unsupported: nothing here can demangle.
@@ -39,12 +40,26 @@ def _wanted(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 #: -C
 on_names = click.option(
     "-C",
-    "--demangle",
-    is_flag=True,
+    "--demangle/--no-demangle",
+    default=None,
     expose_value=False,
     callback=_wanted,
-    help="Show C++ and Rust names as people write them.",
+    help="Show C++ and Rust names as people write them; pictures do.",
 )
+#: for commands whose output is a file for other programs
+on_names_in_files = click.option(
+    "--demangle/--no-demangle",
+    default=None,
+    expose_value=False,
+    callback=_wanted,
+    help="C++ and Rust names in pictures, and in files that others make pictures of, are as people "
+    "write them (the default).",
+)
+
+
+def pictures_are_demangled() -> bool:
+    """Return what export() takes as `demangle`: False where --no-demangle was given."""
+    return click.get_current_context().meta.get(DEMANGLED) is not False
 
 
 def named(text: str) -> str:

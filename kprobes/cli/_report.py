@@ -11,7 +11,14 @@ import click
 
 from ..stacks import addresses_of
 from ._guest import to_file
-from ._render import named, on_names, patience, table
+from ._render import (
+    named,
+    on_names,
+    on_names_in_files,
+    patience,
+    pictures_are_demangled,
+    table,
+)
 from ._trace import KINDS, format_of, save
 
 if TYPE_CHECKING:
@@ -73,8 +80,6 @@ def report(recording: str, by: str, as_json: bool, flame: str | None) -> None:
     """
     import json
 
-    from ..tracing.profile import folded, write_folded
-
     trace = _read(recording)
     rows: Counter[str] = Counter(
         _key(trace, by, info, task, row) for info, task, row in trace.rows()
@@ -90,11 +95,8 @@ def report(recording: str, by: str, as_json: bool, flame: str | None) -> None:
         )
         click.echo(f"{len(trace)} records, {trace.lost} lost", err=True)
     if flame is not None:
-        stacks = Counter[tuple[str, ...]]()
-        for frames, hits in folded(trace).items():
-            stacks[tuple(map(named, frames))] += hits
         with to_file(flame) as out:
-            write_folded(stacks, out, "svg", "hits")
+            trace.export(out, "svg", pictures_are_demangled())
 
 
 def _key(trace: Trace, by: str, info: Any, task: Any, row: Any) -> str:
@@ -157,6 +159,7 @@ def _stack(trace: Trace, stack: Sequence[int]) -> str:
     metavar="RECORDING",
     help="Of a page: the flame graph shows the difference from this recording.",
 )
+@on_names_in_files
 @click.option("--open", "opened", is_flag=True, help="Show the page in the browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, of what was written.")
 def convert(
@@ -189,17 +192,18 @@ def convert(
         if kind == "html":
             from ..tracing.html import page_of
 
+            demangle = pictures_are_demangled()
             text = page_of(
-                trace,
+                trace.with_names(demangle),
                 pictures,
-                None if before is None else _read(before),
+                None if before is None else _read(before).with_names(demangle),
                 os.path.basename(recording),
             )
             with to_file(output) as out:
                 out.write(text)
         elif output == "-":
             with to_file("-", binary=kind in BINARY) as out:
-                trace.export(out, str(kind))
+                trace.export(out, str(kind), pictures_are_demangled())
         else:
             save(trace, output, kind)
     if as_json:

@@ -25,7 +25,16 @@ from ._guest import (
     sums,
     to_file,
 )
-from ._render import named, naming, on_names, stack_lines, table, where
+from ._render import (
+    named,
+    naming,
+    on_names,
+    on_names_in_files,
+    pictures_are_demangled,
+    stack_lines,
+    table,
+    where,
+)
 
 if TYPE_CHECKING:
     from ..events import Event, Value
@@ -288,6 +297,7 @@ def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
     default="trace.arrow",
     help="File to write (trace.arrow); `kprobes convert` says which names stand for which formats.",
 )
+@on_names_in_files
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object of what is kept.")
 @on_verbose
 def record(
@@ -330,7 +340,7 @@ def record(
                 finally:
                     if new.keep:
                         new.keep = False  # half of a file is none
-                        write(recording.trace, new.file, kind)
+                        write(recording.trace, new.file, kind, pictures_are_demangled())
                         new.keep = written = True
         finally:
             if as_json and written:
@@ -402,7 +412,7 @@ def save(trace: Trace, output: str, format: str | None) -> None:
     if kind == "arrow":
         trace.save(output)
     else:
-        trace.export(output, kind)
+        trace.export(output, kind, pictures_are_demangled())
 
 
 @click.command(cls=GuestCommand)
@@ -542,7 +552,7 @@ def graph(
                 tree = graph.tree
                 for call in (call for root in tree.calls for call in root):
                     call.name = named(call.name)
-                tree.export(out, "jsonl" if as_json else format)
+                tree.export(out, "jsonl" if as_json else format, pictures_are_demangled())
                 out.flush()
                 click.echo(
                     f"{len(tree)} calls, {tree.missed} missed, {len(tree.skipped)} "

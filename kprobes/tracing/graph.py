@@ -14,6 +14,7 @@ from ..arguments import checked
 from ..core.probe import Kretprobe, Probe
 from ..errors import BadArgument, GuestFault, KprobeError, Unsupported
 from ..machine._base import Machine
+from ..names import readable
 from ..newfile import NewFile
 from ..pictures.page import ChartView, Picture, page
 from ..regs import Regs
@@ -166,12 +167,15 @@ class CallTree:
             todo += [(inner, here) for inner in call.calls]
         return dict(found)
 
-    def export(self, path: str | os.PathLike[str] | IO[Any], format: str) -> None:
+    def export(
+        self, path: str | os.PathLike[str] | IO[Any], format: str, demangle: bool = True
+    ) -> None:
         """Write the tree to a file.
 
         Args:
             path: of the file, or an open file.
             format: "text", "jsonl" (a line for each call), "folded", "speedscope", "svg" or "html".
+            demangle: False: C++ and Rust names are as in the symbol table also in the last four.
 
         Raises:
             BadArgument: there is no such format.
@@ -180,19 +184,21 @@ class CallTree:
         if format not in FORMATS:
             raise BadArgument(f"no format {format!r}", hint=f"there are: {', '.join(FORMATS)}")
         if not isinstance(path, str | os.PathLike):
-            self._write(path, format)
+            self._write(path, format, demangle)
             return
         with NewFile(path, binary=False) as new:
-            self._write(new.file, format)
+            self._write(new.file, format, demangle)
 
-    def _write(self, file: IO[str], format: str) -> None:
+    def _write(self, file: IO[str], format: str, demangle: bool) -> None:
         """Write the tree to an open file.
 
         Args:
             file: open for text.
             format: a format that export() has checked: "text", "jsonl", "html", or one of
                 write_folded().
+            demangle: as export() takes it.
         """
+        shown = readable if demangle else str
         if format == "text":
             file.writelines(self._lines())
         elif format == "jsonl":
@@ -208,21 +214,29 @@ class CallTree:
                     facts["instructions"] = c.instructions
                 file.write(json.dumps(facts) + "\n")
         elif format == "html":
-            file.write(self._page())
+            file.write(self._page(shown))
         else:
-            write_folded(self.folded(), file, format, self._unit)
+            write_folded(self.folded(), file, format, self._unit, shown)
 
     @property
     def _unit(self) -> str:
         """The unit of the weights of stacks: "instructions" or "calls"."""
         return "instructions" if self.counted else "calls"
 
-    def _page(self) -> str:
-        """Return the text of a page with a flame graph and a call graph."""
-        stacks = self.folded()
-        roots = list(dict.fromkeys(call.name for call in self.calls))
+    def _page(self, shown: Callable[[str], str]) -> str:
+        """Return the text of a page with a flame graph and a call graph.
+
+        Args:
+            shown: returns a function's name as it is shown.
+        """
+        stacks = Counter[tuple[str, ...]]()
+        for frames, many in self.folded().items():
+            stacks[tuple(map(shown, frames))] += many
+        roots = list(dict.fromkeys(shown(call.name) for call in self.calls))
         own, weight, _ = of_stacks(stacks)
-        edges = Counter((call.name, inner.name) for call in self for inner in call.calls)
+        edges = Counter(
+            (shown(call.name), shown(inner.name)) for call in self for inner in call.calls
+        )
         flame = flame_data([(f"{self._unit.capitalize()} by stack", self._unit, stacks, None)])
         views = [
             ChartView(key="flame", title="Flame graph", chart="flame", data=flame),
@@ -244,7 +258,7 @@ class CallTree:
 
     def picture(self) -> Picture:
         """Return the page that export() writes as html, for a notebook to show."""
-        return Picture(self._page())
+        return Picture(self._page(readable))
 
 
 def _lines(calls: Sequence[GraphedCall], counted: bool) -> Iterator[str]:

@@ -18,7 +18,6 @@ from attrs import Factory, define, field
 from ..arguments import shown
 from ..clocknames import INSTRUCTION_CLOCK
 from ..errors import BadArgument
-from ..names import readable
 from ..pictures.page import ChartView, page
 from ..symbols import CONTROLS
 from .charts import Names, Stacks, flame_data, graph_data, of_stacks
@@ -102,14 +101,14 @@ def _stacks(trace: Trace) -> Stacks:
     """
     found: dict[tuple[str, ...], int] = {}
     for frames, hits in folded(trace).items():
-        names = *map(readable, frames[:-1]), frames[-1]
+        names = *map(trace.readable, frames[:-1]), frames[-1]
         found[names] = found.get(names, 0) + hits
     return found
 
 
 def _title(trace: Trace) -> str:
     """Return the title of a page that was given none: the names of the functions in the trace."""
-    names = list(dict.fromkeys(readable(info.function) for info in trace.events))
+    names = list(dict.fromkeys(trace.readable(info.function) for info in trace.events))
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
@@ -419,6 +418,7 @@ class _Calls:
         function itself has taken, in the clock's unit, or in records where the trace has no clock.
         """
         names: list[tuple[str, ...]] = []
+        readable = self._trace.readable
         for shorter, function in self._paths:
             names.append(
                 (*(names[shorter] if shorter >= 0 else ()), readable(self.functions.text(function)))
@@ -449,7 +449,7 @@ class _Calls:
 
     def names(self) -> list[str]:
         """Return the names of functions and events by their numbers, as people write them."""
-        return [readable(name) for name in self.functions.texts()]
+        return [self._trace.readable(name) for name in self.functions.texts()]
 
     def timeline(self) -> tuple[bool, Any]:
         """Return whether there is a timeline, and its data for scripts/timeline.js: columns with a

@@ -292,9 +292,9 @@ class _PacketWriter:
                 stack, the same; or None, for memory that could not be read: "(fault)".
         """
         if isinstance(value, ReturnAddress):
-            return self._trace.caller_name(value.address)
+            return self._trace.readable(self._trace.caller_name(value.address))
         if isinstance(value, int):
-            return self._trace.name(value)
+            return self._trace.readable(self._trace.name(value))
         return FAULT if value is None else str(clean(value))
 
     def _merged(self, count: int, groups: Sequence[tuple[Any, Any]]) -> bytes:
@@ -344,7 +344,7 @@ class _PacketWriter:
             if phase == END:
                 inner = [piece for each in pieces for piece in self._wrapped(DICTIONARY, each)]
                 pieces = [[_number(ANNOTATION_NAME, self._arguments["return"]), *inner]]
-            shown = info.name if phase == INSTANT else info.function
+            shown = info.name if phase == INSTANT else self._trace.readable(info.function)
             name = [] if phase == END else [_number(NAME_ID, self._names[shown])]
             annotations = [piece for each in pieces for piece in self._wrapped(ANNOTATION, each)]
             yield places, self._packet(phase, times[places], tasks[places], [*name, *annotations])

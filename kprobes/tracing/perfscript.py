@@ -38,15 +38,15 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
             head = (
                 f"{name} {task + 1:5d} [{cpu:03d}] {now // 10**9:5d}.{now // 1000 % 10**6:06d}: "
                 f"{info.group}:{info.name}: "
-                f"({info.place(trace.name(caller))}){info.arguments(values)}\n"
+                f"({trace.readable(info.place(trace.name(caller)))}){info.arguments(values)}\n"
             )
             frames = [address for address in stack if address != INCOMPLETE]
             lines = [
-                f"\t{address:16x} {clean(name).partition('/')[0]} ({MODULE})\n"
+                f"\t{address:16x} {trace.readable(clean(name).partition('/')[0])} ({MODULE})\n"
                 for address, name in zip(frames, trace.names(frames), strict=True)
             ]
             if not frames:
-                place = f"{clean(info.function)}+{info.offset:#x}"
+                place = f"{trace.readable(clean(info.function))}+{info.offset:#x}"
                 lines = [f"\t{info.address:16x} {place} ({MODULE})\n"]
             paragraphs.append(f"{head}{''.join(lines)}\n")
         file.write("".join(paragraphs))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
 from ..symbols import CONTROLS
@@ -67,10 +67,12 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
         file: an open text file.
         format: "folded" (a line `a;b;c 3` for each stack), "speedscope" or "svg" (a flame graph).
     """
-    write_folded(folded(trace), file, format, "hits")
+    write_folded(folded(trace), file, format, "hits", trace.readable)
 
 
-def write_folded(stacks: Folded, file: IO[str], format: str, unit: str) -> None:
+def write_folded(
+    stacks: Folded, file: IO[str], format: str, unit: str, readable: Callable[[str], str]
+) -> None:
     """Write stacks of functions, their names without control characters; in "folded", a `;` in a
     name becomes a colon.
 
@@ -79,10 +81,11 @@ def write_folded(stacks: Folded, file: IO[str], format: str, unit: str) -> None:
         file: an open text file.
         format: "folded", "speedscope" or "svg".
         unit: what weights count, such as "hits".
+        readable: returns a function's name as it is shown.
     """
     shown = Counter[tuple[str, ...]]()
     for frames, weight in stacks.items():
-        shown[tuple([frame.translate(CONTROLS) for frame in frames])] += weight
+        shown[tuple([readable(frame).translate(CONTROLS) for frame in frames])] += weight
     stacks = shown
     if format == "folded":
         file.writelines(

@@ -61,6 +61,7 @@ class _SpanWriter:
         Calls that have not returned end with the last record.
         """
         spans = Spans(self._trace)
+        readable = self._trace.readable
         calls: list[list[dict[str, Any]]] = [[] for _ in spans.tasks]
         for marks in spans:
             left = list(marks.left)
@@ -72,9 +73,9 @@ class _SpanWriter:
                 phase = marks.phase(place, event)
                 found = dict(zip([field.name for field in info.fields], values, strict=True))
                 if info.kind != "p":
-                    found["caller"] = self._trace.name(caller)
+                    found["caller"] = readable(self._trace.name(caller))
                 if stack:
-                    found["stack"] = tuple(self._trace.names(stack))
+                    found["stack"] = tuple(map(readable, self._trace.names(stack)))
                 if phase == END:
                     span = calls[task].pop()
                     span["attributes"] += [
@@ -82,7 +83,7 @@ class _SpanWriter:
                     ]
                     self._end(span, marks.times[place])
                     continue
-                name = info.function if phase == BEGIN else info.name
+                name = readable(info.function) if phase == BEGIN else info.name
                 span = self._begin(
                     name, marks.times[place], calls[task][-1] if calls[task] else None
                 )

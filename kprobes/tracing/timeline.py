@@ -255,7 +255,7 @@ class _Rows:
         for phase, part, which in marks.parts():
             info = self._trace.events[part.event]
             form, columns = self._arguments(info, part)
-            row = _template(info, phase, form)
+            row = _template(info, self._trace.readable(info.function), phase, form)
             places = part.places
             if len(which) < len(places):
                 places = [places[n] for n in which]
@@ -324,7 +324,9 @@ class _Rows:
         if found is None:
             if len(self._stacks) > MOST_TEXTS:
                 self._stacks.clear()
-            found = self._stacks[stack] = json.dumps(self._trace.names(stack))
+            found = self._stacks[stack] = json.dumps(
+                [*map(self._trace.readable, self._trace.names(stack))]
+            )
         return found
 
 
@@ -337,11 +339,11 @@ class _Callers(dict[int, str]):
 
     def __missing__(self, address: int) -> str:
         """Make the name of an address, and keep it."""
-        found = self[address] = json.dumps(self._trace.name(address))
+        found = self[address] = json.dumps(self._trace.readable(self._trace.name(address)))
         return found
 
 
-def _template(info: EventInfo, phase: str, arguments: str) -> str:
+def _template(info: EventInfo, function: str, phase: str, arguments: str) -> str:
     """Return the template of a row: a comma, a newline, and a JSON object.
 
     The object's name is the event's for INSTANT, else the function's. Its "args" has the arguments;
@@ -349,13 +351,14 @@ def _template(info: EventInfo, phase: str, arguments: str) -> str:
 
     Args:
         info: the event.
+        function: name of its function, as it is shown.
         phase: BEGIN, END or INSTANT.
         arguments: template of the arguments, as members of a JSON object.
 
     Returns:
         A %-format of (microseconds, nanoseconds beyond these, thread, *arguments).
     """
-    name = _quoted(info.name if phase == INSTANT else info.function)
+    name = _quoted(info.name if phase == INSTANT else function)
     args = f'{{"return": {{{arguments}}}}}' if phase == END else f"{{{arguments}}}"
     scope = ', "s": "t"' if phase == INSTANT else ""
     return (

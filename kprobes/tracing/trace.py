@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, Protocol, overload
 
@@ -11,6 +12,7 @@ from ..arguments import checked, shown
 from ..deprecation import FormerName
 from ..errors import BadArgument, Unsupported
 from ..events._record import Record
+from ..names import readable
 from ..newfile import NewFile
 from ..stacks import INCOMPLETE, MARK, addresses_of, is_incomplete
 from .batches import Batch, Row
@@ -64,13 +66,14 @@ def ready(format: str) -> bool:
     return FORMATS[format][1]
 
 
-def write(trace: Trace, file: IO[Any], format: str) -> None:
+def write(trace: Trace, file: IO[Any], format: str, demangle: bool = True) -> None:
     """Write a trace to an open file.
 
     Args:
         trace: the records.
         file: open for text or for bytes, as ready() tells of the format.
         format: "arrow", or one of FORMATS.
+        demangle: as export() takes it.
 
     Raises:
         Unsupported: the library for the format is not installed.
@@ -81,7 +84,7 @@ def write(trace: Trace, file: IO[Any], format: str) -> None:
 
         save(*trace.record_batches(), file)
     else:
-        trace.export(file, format)
+        trace.export(file, format, demangle)
 
 
 def _check_stack(stack: Sequence[int]) -> None:
@@ -159,6 +162,7 @@ class Trace:
         self._missed = missed
         self._lines = lines
         self._cache: dict[int, str] = {}
+        self._demangles = True  # readable() does
         self._caller_cache: dict[int, str] = {}
 
     # --- looking
@@ -252,6 +256,20 @@ class Trace:
         first.
         """
         return self._source.batches()
+
+    def readable(self, name: str) -> str:
+        """Return a name as pictures, and files that other programs make pictures of, have it: C++
+        and Rust names are demangled, unless export() was told not to.
+
+        These are "chrome", "perfetto", "otlp", "perf", "folded", "speedscope", "svg" and "html".
+        """
+        return readable(name) if self._demangles else name
+
+    def with_names(self, demangle: bool) -> Trace:
+        """Return a Trace of the same records, whose readable() demangles names, or does not."""
+        trace = copy(self)
+        trace._demangles = demangle
+        return trace
 
     def name(self, address: int) -> str:
         """Return `name+0xOFF/0xSIZE` of a code address in this trace; the bare address where it has
@@ -457,7 +475,9 @@ class Trace:
 
         return Picture(import_module("..tracing.html", __package__).page_of(self, pictures, before))
 
-    def export(self, path: str | os.PathLike[str] | IO[Any], format: str) -> None:
+    def export(
+        self, path: str | os.PathLike[str] | IO[Any], format: str, demangle: bool = True
+    ) -> None:
         """Write the trace for other tools.
 
         Args:
@@ -466,6 +486,8 @@ class Trace:
             format: "ftrace", "jsonl", "csv" (one table for all events), "chrome", "perfetto" (needs
                 the extra `perfetto`), "parquet", "otlp", "perf", "folded", "speedscope", "svg" (a
                 flame graph) or "html" (a page with all pictures).
+            demangle: False: C++ and Rust names are as in the symbol table also where readable()
+                says otherwise.
 
         Raises:
             BadArgument: there is no such format.
@@ -478,8 +500,9 @@ class Trace:
 
         module, binary = FORMATS[format]
         write = import_module(f"..tracing.{module}", __package__).write
+        trace = self.with_names(demangle)
         if not isinstance(path, str | os.PathLike):
-            write(self, path, format)
+            write(trace, path, format)
             return
         with NewFile(path, binary=binary) as new:
-            write(self, new.file, format)
+            write(trace, new.file, format)

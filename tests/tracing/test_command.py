@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import importlib.util
 import json
 import os
 import shutil
@@ -216,16 +218,47 @@ def test_names_as_people_write_them(mangled: str, shown: str, tmp_path: Path) ->
     run("record", file, event, *how, "--stack", "-o", saved)
     flame = tmp_path / "x.svg"
     for words in (("list", file), ("trace", file, event, *how, "--stack"), ("stat", file, event, *how),
-                  ("graph", file, "outer", *how), ("report", saved, "--by", "function"),
-                  ("graph", file, "outer", *how, "--format", "folded")):
+                  ("graph", file, "outer", *how), ("report", saved, "--by", "function")):
         plain, readable = run(*words).stdout, run(*words, "-C").stdout
         assert mangled in plain and shown not in plain, words
         assert shown in readable and mangled not in readable, words
     for words in (("trace", file, event, *how, "--json", "--stack"), ("stat", file, event, *how, "--json"),
                   ("report", saved, "--by", "function", "--json"), ("graph", file, "outer", *how, "--format", "jsonl")):
         assert shown in str([json.loads(line) for line in run(*words, "-C").stdout.splitlines()]), words
-    run("report", saved, "-C", "--flame", str(flame))
+    run("report", saved, "--flame", str(flame))
     assert shown.replace("<", "&lt;") in flame.read_text() and mangled not in flame.read_text()
+    run("report", saved, "--no-demangle", "--flame", str(flame))
+    assert mangled in flame.read_text()
+
+
+@pytest.mark.parametrize(("mangled", "shown"), [("_ZN5Table6insertEPKci", "Table::insert(char const*, int)"),
+                                                ("_ZltiP5Table", "operator<(int, Table*)")])
+def test_pictures_have_names_as_people_write_them(mangled: str, shown: str, tmp_path: Path) -> None:
+    """As perf does, and files that pictures are made of; data have those of the symbol table. --no-demangle is perf's, too."""
+    (guest := tmp_path / "c++.elf").write_bytes(FILES["x86_64-eh"].replace(b"table_insert\0", mangled.encode() + b"\0"))
+    file, how, saved = str(guest), ("--call", "outer(1)"), str(tmp_path / "x.arrow")
+    run("record", file, f"p:e {mangled} n=$arg3", f"r:f {mangled}", *how, "--stack", "-o", saved)
+    formats = ["chrome", "speedscope", "folded", "perf", "svg", "html", "otlp"]
+    if importlib.util.find_spec("perfetto"):
+        formats.append("perfetto")
+    for format in (*formats, "jsonl", "csv", "ftrace"):
+        texts = []
+        for option in ("--demangle", "--no-demangle"):
+            run("convert", saved, str(tmp_path / "out"), "--format", format, option)
+            texts.append(html.unescape((tmp_path / "out").read_text(errors="replace")).replace("\\u003c", "<"))
+        assert (shown in texts[0]) == (format in formats), format
+        assert (mangled in texts[0]) == (format not in formats), format
+        assert mangled in texts[1] and shown not in texts[1], format
+    for format in ("folded", "speedscope", "svg", "html"):
+        words = "graph", file, "outer", *how, "--format", format
+        first, second = (html.unescape(run(*words, *option).stdout).replace("\\u003c", "<") for option in ((), ("--no-demangle",)))
+        assert shown in first and mangled not in first and mangled in second and shown not in second, format
+    run("record", file, f"p:e {mangled}", *how, "-o", str(tmp_path / "x.folded"), "--no-demangle")
+    assert (tmp_path / "x.folded").read_text() == f"{mangled};e 1\n"
+    trace = Trace.load(saved)
+    trace.export(tmp_path / "x.perf", "perf")
+    trace.export(tmp_path / "y.perf", "perf", demangle=False)
+    assert f"{shown}+0x0 (guest)" in (tmp_path / "x.perf").read_text() and f"{mangled}+0x0 (guest)" in (tmp_path / "y.perf").read_text()
 
 
 def test_without_the_library_names_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
