@@ -231,7 +231,7 @@ def test_names_as_people_write_them(mangled: str, shown: str, tmp_path: Path) ->
     assert mangled in flame.read_text()
 
 
-@pytest.mark.parametrize(("mangled", "shown"), [("_ZN5Table6insertEPKci", "Table::insert(char const*, int)"),
+@pytest.mark.parametrize(("mangled", "shown"), [("_Z6insertPKc", "insert(char const*)"),
                                                 ("_ZltiP5Table", "operator<(int, Table*)")])
 def test_pictures_have_names_as_people_write_them(mangled: str, shown: str, tmp_path: Path) -> None:
     """As perf does, and files that pictures are made of; data have those of the symbol table. --no-demangle is perf's, too."""
