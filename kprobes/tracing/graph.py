@@ -12,7 +12,12 @@ from attrs import Factory, define
 
 from ..arguments import checked
 from ..core.probe import Kretprobe, Probe
+from ..debug.expression import UnknownValue
+from ..debug.info import DebugInfo
+from ..debug.view import SCALARS, load
+from ..debug.whole import whole
 from ..errors import BadArgument, GuestFault, KprobeError, Unsupported
+from ..events._styles import Type
 from ..machine._base import Machine
 from ..names import readable
 from ..newfile import NewFile
@@ -25,6 +30,8 @@ from .profile import write_folded
 MOST_CALLS, ACTIVE = 1_000_000, 4096
 COLUMN = 12  #: characters of the number of instructions
 INDENTED = 50  #: calls inside each other whose lines are shown so; ftrace follows no more
+_WORDS = SCALARS - {"float", "complex"}  #: kinds of types whose results are in the result register
+_VALUE = Type(name="result", style="value", bits=64, size=8)
 FORMATS = ("text", "jsonl", "folded", "speedscope", "svg", "html")
 
 
@@ -49,7 +56,10 @@ class GraphedCall:
         depth: 0 for a call of the function that the tree begins with, 1 for a call that this one
             makes.
         args: its first arguments, as many as were asked for; None for one that cannot be read.
-        result: the return value; None: the call has not returned (a longjmp, the end of the run).
+        result: the return value, as debug information types it: a number, a text, a tuple or
+            Members, as the values of events; the result register without debug information. None:
+            the function returns nothing, or the call has not returned (a longjmp, the end of the
+            run).
         calls: the calls that it has made, in order.
         instructions: how many it and the calls that it made have executed; None: they were not
             counted, or it has not returned.
@@ -60,7 +70,7 @@ class GraphedCall:
     address: int
     depth: int
     args: tuple[int | None, ...] = ()
-    result: int | None = None
+    result: Any = None
     calls: list[GraphedCall] = Factory(list)
     instructions: int | None = None
 
@@ -277,7 +287,7 @@ def _lines(calls: Sequence[GraphedCall], counted: bool) -> Iterator[str]:
             continue
         indent = "  " * min(call.depth, INDENTED)
         shown = ", ".join("(fault)" if arg is None else f"{arg:#x}" for arg in call.args)
-        result = "" if call.result is None else f" = {call.result:#x}"
+        result = "" if call.result is None else f" = {_shown(call.result)}"
         head = f"{indent}{call.name.translate(CONTROLS)}({shown})"
         column = blank = ""
         if counted:
@@ -289,6 +299,69 @@ def _lines(calls: Sequence[GraphedCall], counted: bool) -> Iterator[str]:
             todo += [f"{column}{indent}}}{result}\n", *reversed(call.calls)]
         else:
             yield f"{column}{head}{result};\n"
+
+
+def _shown(result: Any) -> str:
+    """Return a call's result as the tree shows it: integers in hexadecimal, unless negative."""
+    if isinstance(result, bool):
+        return str(result).lower()
+    if isinstance(result, int):
+        return f"{result:#x}" if result >= 0 else str(result)
+    return _VALUE.show(result).translate(CONTROLS)
+
+
+class _Result:
+    """How a function's result is read at its return.
+
+    Attributes:
+        register: whose value at the entry is the address of the result; "": it is not needed.
+    """
+
+    def __init__(self, machine: Machine, address: int) -> None:
+        """Look up the type of the result, and where it is.
+
+        Args:
+            machine: the guest.
+            address: of the function's entry.
+        """
+        self._machine = machine
+        self._info = info = DebugInfo(machine)
+        self._type = type = info.result(address)
+        self._parts: tuple[Any, ...] = ()
+        self.register = ""
+        if type is None or type.kind == "void":
+            return
+        is_word = type.kind in (*_WORDS, "pointer") and 0 < 8 * type.size <= machine.arch.bits
+        if is_word and not info.result_changed(address):
+            return
+        arrival = info.result_arrival(address)
+        if arrival is None or arrival.kind != "parts":
+            self._type = None  # the register is all that is known
+            return
+        self._parts = tuple(arrival.parts)
+        if self._parts[0].kind == "given":
+            self.register = self._parts[0].name
+
+    def read(self, regs: Regs, kept: int) -> Any:
+        """Return the result, as GraphedCall has it.
+
+        Args:
+            regs: the registers at the return.
+            kept: what `register` had at the entry.
+        """
+        type = self._type
+        if type is None:
+            return regs.return_value
+        if type.kind == "void":
+            return None
+        try:
+            if self.register:
+                return whole(load(self._machine, type, kept))
+            if self._parts:
+                return whole(self._info.in_parts(type, self._parts, regs))
+            return whole(self._info.typed(type, regs.return_value))
+        except (KprobeError, UnknownValue):
+            return regs.return_value
 
 
 @checked()
@@ -418,6 +491,7 @@ class Graph:
         name = symbol.name
         address = symbol.address
         clock = self._clock
+        result = _Result(self._k.machine, address)
 
         def entered(ri: Any, regs: Regs) -> int:
             """Put a call into the tree. Return 1 if its return is not wanted, else 0.
@@ -427,7 +501,8 @@ class Graph:
             task that were left without a return are closed first.
 
             Args:
-                ri: the instance of the return probe; it gets the call as `data`.
+                ri: the instance of the return probe; its `data` becomes the call, how its result
+                    is read, and the value of the register that this needs.
                 regs: the registers at the function's entry.
             """
             calls = self._open.setdefault(ri.task, [])
@@ -446,7 +521,7 @@ class Graph:
             calls.append(call)
             self._frames[id(call)] = ri.frame
             self._tree.count += 1
-            ri.data = call
+            ri.data = call, result, regs[result.register] if result.register else 0
             if clock is not None:
                 self._begun[id(call)] = clock() - 1  # it has counted the one at the entry already
             return 0
@@ -478,11 +553,12 @@ class Graph:
         of its instructions are stored.
 
         Args:
-            ri: the instance of the return probe, whose `data` is the call.
+            ri: the instance of the return probe, whose `data` the entry has made.
             regs: the registers after the return.
         """
-        call, calls = ri.data, self._open[ri.task]
-        call.result = regs.return_value
+        call, result, kept = ri.data
+        calls = self._open[ri.task]
+        call.result = result.read(regs, kept)
         if self._clock is not None:
             call.instructions = self._clock() - self._begun.pop(id(call))
         if any(each is call for each in calls):

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import platform
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -148,3 +152,49 @@ def test_what_is_left_has_no_result() -> None:
 def test_wrong_options(wrong: Any) -> None:
     with load("x86_64-eh") as m, Kprobes(m) as k, pytest.raises((BadArgument, UnknownSymbol)):
         k.graph(**{"function": "outer", **wrong})
+
+
+RESULTS = """
+struct pair { int a; double b; };
+struct large { long v[4]; };
+volatile int sink;
+#define NI __attribute__((noinline, noclone))
+NI double half(int n) { return n / 2.0; }
+NI int below(int n) { return -n; }
+NI void nothing(int n) { sink = n; }
+NI struct pair pair(int n) { struct pair p = { n, 1.5 }; return p; }
+NI struct large large(int n) { struct large p = { { n, 2, 3, 4 } }; return p; }
+NI _Bool odd(int n) { return n & 1; }
+NI unsigned char byte(int n) { __asm__ volatile("" : "+r"(n)); return n; }
+NI int all(int n)
+{
+    nothing(n); sink = half(n); sink = pair(n).a; sink = large(n).v[1]; sink = odd(n); sink = byte(n);
+    return below(n);
+}
+int main(void) { return all(3); }
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or shutil.which("gcc") is None, reason="a program of x86-64 is compiled here")
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_results_have_the_types_of_the_source(level: str, tmp_path: Path) -> None:
+    """Of a function that returns nothing there is none; without debug information it is the register."""
+    (tmp_path / "guest.c").write_text(RESULTS)
+    subprocess.run(["gcc", "-g", level, "-static", "-no-pie", "-o", tmp_path / "guest", tmp_path / "guest.c"], check=True)
+    with UnicornMachine.load(tmp_path / "guest") as m, Kprobes(m) as k:
+        with k.graph("all", args=1) as tree:
+            m.call("all", 3)
+    assert {call.name: call.result for call in tree} == {
+        "nothing": None, "half": 1.5, "pair": {"a": 3, "b": 1.5}, "large": {"v": (3, 2, 3, 4)}, "odd": True, "byte": 3,
+        "below": -3, "all": -3}
+    shown = str(tree)
+    for line in ("nothing(0x3);", "half(0x3) = 1.5;", "= {a=3,b=1.5};", "= {v={3,2,3,4}};", "odd(0x3) = true;",
+                 "byte(0x3) = 0x3;", "below(0x3) = -3;", "} = -3"):
+        assert line in shown, line
+    subprocess.run(["strip", "-g", tmp_path / "guest"], check=True)
+    with UnicornMachine.load(tmp_path / "guest") as m, Kprobes(m) as k:
+        with k.graph("all") as tree:
+            m.call("all", 3)
+    assert tree.calls[0].result & 0xFFFFFFFF == 0xFFFFFFFD
+    tree.export(text := io.StringIO(), "jsonl")
+    assert json.loads(text.getvalue().splitlines()[0])["name"] == "all"
