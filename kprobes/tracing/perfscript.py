@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING
 
 from ..stacks import INCOMPLETE
 from .clocks import COUNTER
-from .timeline import clean, task_name
+from .timeline import MOST_TEXTS, clean, task_name
 
 if TYPE_CHECKING:
     from .trace import Trace
@@ -28,25 +28,44 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
         file: an open text file.
         format: not used; all writers of a trace have it.
     """
+    places = dict[tuple[int, int], str]()  # (event, caller) -> what stands in parentheses
+    stacks = dict[tuple[int, ...], str]()
     for batch in trace.batches():
         paragraphs = []
         for seq, event, cpu, task, time, caller, values, stack in batch.rows():
             info = trace.events[event]
             name = task_name(trace.source.tasks[task]).replace(" ", "_")
             now = 1000 * seq if trace.clock == COUNTER else time
+            place = places.get((event, caller))
+            if place is None:
+                place = trace.readable(info.place(trace.name(caller)))
+                places[event, caller] = place
             # no blanks in front, as perf has it with stacks: readers take such lines for frames
             head = (
                 f"{name} {task + 1:5d} [{cpu:03d}] {now // 10**9:5d}.{now // 1000 % 10**6:06d}: "
-                f"{info.group}:{info.name}: "
-                f"({trace.readable(info.place(trace.name(caller)))}){info.arguments(values)}\n"
+                f"{info.group}:{info.name}: ({place}){info.arguments(values)}\n"
             )
-            frames = [address for address in stack if address != INCOMPLETE]
-            lines = [
-                f"\t{address:16x} {trace.readable(clean(name).partition('/')[0])} ({MODULE})\n"
-                for address, name in zip(frames, trace.names(frames), strict=True)
-            ]
-            if not frames:
-                place = f"{trace.readable(clean(info.function))}+{info.offset:#x}"
-                lines = [f"\t{info.address:16x} {place} ({MODULE})\n"]
-            paragraphs.append(f"{head}{''.join(lines)}\n")
+            lines = stacks.get(stack)
+            if lines is None:
+                if len(stacks) > MOST_TEXTS:
+                    stacks.clear()
+                lines = stacks[stack] = _frames(trace, stack)
+            if not lines:
+                function = trace.readable(clean(info.function))
+                lines = f"\t{info.address:16x} {function}+{info.offset:#x} ({MODULE})\n"
+            paragraphs.append(f"{head}{lines}\n")
         file.write("".join(paragraphs))
+
+
+def _frames(trace: Trace, stack: tuple[int, ...]) -> str:
+    """Return a line for each address of a stack; "": it has none.
+
+    Args:
+        trace: names addresses.
+        stack: addresses, innermost first.
+    """
+    frames = [address for address in stack if address != INCOMPLETE]
+    return "".join(
+        f"\t{address:16x} {trace.readable(clean(name).partition('/')[0])} ({MODULE})\n"
+        for address, name in zip(frames, trace.names(frames), strict=True)
+    )

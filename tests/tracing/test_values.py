@@ -126,8 +126,8 @@ def test_aggregates_of_rust(level: int, tmp_path: Path) -> None:
     assert shown["r large"] == [({"Some": (7, 7, 7, 7)},), ("None",)]
     if tried:  # by their addresses, what has more than 8 bytes
         assert shown["p floats"] == [((1.5, 2.5),)] and shown["r floats"] == [((1.5, 2.5),)]
-        assert shown["p three"] == [((n, 5, 6), n)] and shown["r three"] == [shown["p three"][0][:1]]
-        assert shown["p reals"] == [((1.5, 1 << 40, 2.5), 3.5)] and shown["r reals"] == [shown["p reals"][0][:1]]
+        assert shown["p three"] == [({"__0": n, "__1": 5, "__2": 6}, n)] and shown["r three"] == [shown["p three"][0][:1]]
+        assert shown["p reals"] == [({"__0": 1.5, "__1": 1 << 40, "__2": 2.5}, 3.5)] and shown["r reals"] == [shown["p reals"][0][:1]]
         assert shown["p uneven"] == [({"A": (n, 8)}, n), ({"B": 1 << 50}, n), ("C", n)]
         assert shown["r uneven"] == [given[:1] for given in shown["p uneven"]]
         assert shown["p words"] == [(n, (1 << 60, 2), (1, 2, 3, 4, 5, 6, 7, 8, 9), n)] and shown["r words"] == [((1 << 60, 2),)]
