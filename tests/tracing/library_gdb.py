@@ -6,7 +6,7 @@ import sys
 import gdb
 
 sys.path.insert(0, "/usr/share/gcc/python")
-from libstdcxx.v6.printers import register_libstdcxx_printers  # noqa: E402
+from libstdcxx.v6.printers import register_libstdcxx_printers
 
 register_libstdcxx_printers(None)
 POINTERS = "unique_ptr", "shared_ptr", "weak_ptr"
@@ -33,7 +33,7 @@ def plain(value):
     if name in ("optional", "variant"):
         return plain(parts[0]) if parts else "(empty)"
     parts = [plain(part) if isinstance(part, gdb.Value) else part for part in parts]
-    return [list(pair) for pair in zip(parts[::2], parts[1::2])] if hint == "map" else parts
+    return [list(pair) for pair in zip(parts[::2], parts[1::2], strict=True)] if hint == "map" else parts
 
 
 it = gdb.parse_and_eval("*it")

@@ -181,9 +181,8 @@ def test_results_have_the_types_of_the_source(level: str, tmp_path: Path) -> Non
     """Of a function that returns nothing there is none; without debug information it is the register."""
     (tmp_path / "guest.c").write_text(RESULTS)
     subprocess.run(["gcc", "-g", level, "-static", "-no-pie", "-o", tmp_path / "guest", tmp_path / "guest.c"], check=True)
-    with UnicornMachine.load(tmp_path / "guest") as m, Kprobes(m) as k:
-        with k.graph("all", args=1) as tree:
-            m.call("all", 3)
+    with UnicornMachine.load(tmp_path / "guest") as m, Kprobes(m) as k, k.graph("all", args=1) as tree:
+        m.call("all", 3)
     assert {call.name: call.result for call in tree} == {
         "nothing": None, "half": 1.5, "pair": {"a": 3, "b": 1.5}, "large": {"v": (3, 2, 3, 4)}, "odd": True, "byte": 3,
         "below": -3, "all": -3}
@@ -192,9 +191,8 @@ def test_results_have_the_types_of_the_source(level: str, tmp_path: Path) -> Non
                  "byte(0x3) = 0x3;", "below(0x3) = -3;", "} = -3"):
         assert line in shown, line
     subprocess.run(["strip", "-g", tmp_path / "guest"], check=True)
-    with UnicornMachine.load(tmp_path / "guest") as m, Kprobes(m) as k:
-        with k.graph("all") as tree:
-            m.call("all", 3)
+    with UnicornMachine.load(tmp_path / "guest") as m, Kprobes(m) as k, k.graph("all") as tree:
+        m.call("all", 3)
     assert tree.calls[0].result & 0xFFFFFFFF == 0xFFFFFFFD
     tree.export(text := io.StringIO(), "jsonl")
     assert json.loads(text.getvalue().splitlines()[0])["name"] == "all"
