@@ -3,6 +3,8 @@
 The task: `file`; `places`, addresses; `functions`, names whose parameters are shown behind their prologues; `most`, hits of
 each place that are shown; `out`, where the answer goes. The answer: `places`, address -> a list for each of its hits, of
 name -> value; `prologues`, name -> the same of parameters.
+
+Or: `file`; `cores`, key -> path of a core; `out`. The answer: key -> name -> value.
 """
 import json
 import os
@@ -35,11 +37,11 @@ def shown(value, depth=0):
                 if not hasattr(field, "bitpos") or field.artificial or (field.name or "").startswith("_vptr"):
                     continue
                 if field.is_base_class:
-                    found.update(shown(value[field], depth + 1) or {})
+                    found.update(members(value[field], depth + 1))
                 elif field.name:
                     found[field.name] = shown(value[field], depth + 1)
                 else:
-                    found.update(shown(value[field], depth + 1))
+                    found.update(members(value[field], depth + 1))
             return found
         if type.code == gdb.TYPE_CODE_ARRAY:
             low, high = type.range()
@@ -50,6 +52,12 @@ def shown(value, depth=0):
         return "other"
     except gdb.error as error:
         return None if "optimized" in str(error) else f"error: {error}"
+
+
+def members(value, depth):
+    """The members of a base class or of a member without a name; none where it lies too deep."""
+    found = shown(value, depth)
+    return found if isinstance(found, dict) else {}
 
 
 def variables(arguments):
@@ -92,7 +100,7 @@ def stack():
     """pc and the return addresses above it."""
     found, frame = [], gdb.newest_frame()
     while frame is not None and len(found) < 60:
-        if frame.type() != gdb.INLINE_FRAME:
+        if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
             found.append(frame.pc())
         frame = frame.older()
     return found
@@ -126,6 +134,14 @@ def main():
                  "set startup-with-shell off", "set print entry-values no", "set language auto"):
         gdb.execute(line)
     gdb.execute("file " + task["file"])
+    if "cores" in task:
+        answer = {}
+        for key, path in task["cores"].items():
+            gdb.execute("core-file " + path, to_string=True)
+            answer[key] = {**variables(False), "(stack)": stack()}
+        with open(task["out"], "w") as file:
+            json.dump(answer, file)
+        return
     answer = {"places": {}, "prologues": {}}
     for place in task["places"]:
         Place(f"*{place:#x}", answer["places"].setdefault(str(place), []), task["most"], False)
