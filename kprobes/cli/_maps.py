@@ -207,8 +207,9 @@ def as_json(name: str, m: Any, describe: Describe) -> str | None:
 
     Returns:
         The object: "type", "name" and "data". That maps keys, as text, to values, at most the last
-        MOST entries (of an array those that are not 0); of stack traces, numbers to the names of
-        their addresses. None: the map is of a kind that has no entries.
+        MOST entries, and of an array with several entries only those that are not 0; of stack
+        traces, numbers to the names of their addresses. None: the map is of a kind that has no
+        entries.
     """
     if isinstance(m, StackTraces):
         data: Any = {

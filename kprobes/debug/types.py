@@ -676,8 +676,8 @@ def constant(die: Any, name: str) -> int | None:
 
 
 def _elements(subrange: Any) -> int | None:
-    """Return the number of elements of an array's dimension; 0 for an upper bound of -1; None: its
-    bound is no constant.
+    """Return the number of elements of an array's dimension; 0 for an upper bound of -1; None: it
+    has no bound, as `text[]`, or one that is no constant.
 
     Args:
         subrange: entry of the dimension.

@@ -113,7 +113,8 @@ class Watchpoint:
 
     @handler.setter
     def handler(self, handler: WatchHandler | None) -> None:
-        """Replace the handler; None: accesses are only counted.
+        """Replace the handler, from the next access on; None: accesses are only counted. No lock is
+        taken.
 
         Raises:
             BadArgument: it cannot be called.

@@ -626,13 +626,14 @@ def _string(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 def _buffer(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of buf(), a buffer.
 
-    It is as long as a literal length, else as its argument if that is a string or array, at most as
-    the settings say. Errors in the call `node` are noted in `inference`.
+    It is as long as a literal length says. With another length it is as long as the settings allow;
+    without one, as its argument, a string or array. In no case it is longer than the settings
+    allow. Errors in the call `node` are noted in `inference`.
 
     Returns:
         The type, also where that of the argument is not known yet; None: the number of arguments is
-        wrong, the literal length negative or missing where it is needed, or the first argument no
-        string, array, integer or pointer.
+        wrong, the literal length is negative, there is no length and the argument is neither string
+        nor array, or it is none of string, array, integer and pointer.
     """
     if not _counted(inference, node, 1, 2):
         return None

@@ -116,7 +116,8 @@ INTEGERS: dict[str, ValueType] = {
 
 
 def integer(name: str, bits: int) -> ValueType | None:
-    """Return a C integer or floating-point type by its name; None: it is none.
+    """Return a basic type of C by its name: an integer, bool, a floating-point type or void; None:
+    the name is none of these.
 
     Args:
         name: the type's name, as C writes it.

@@ -371,11 +371,11 @@ class Trace:
     def to_arrow(self) -> pyarrow.Table:
         """Return a table with a row for each record.
 
-        The columns are seq, event, definition (the event's index in `events`, where several have
-        one name and address), address (of the probe), cpu, task, time (where there is a clock, by
-        it), caller (of return events), stack and incomplete (where stacks are recorded), and one
-        for each argument; null where an event has no such argument, or where guest memory could
-        not be read.
+        The columns are seq, event, address (of the probe), cpu, task and one for each argument,
+        null where an event has no such argument, or where guest memory could not be read. Only in
+        some tables there are: definition (the event's index in `events`), if several events have
+        one name and address; time, if there is a clock; caller, if there are return events; stack
+        and incomplete, if stacks are recorded.
 
         Raises:
             Unsupported: pyarrow is not installed (extra `arrow`).

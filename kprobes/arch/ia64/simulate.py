@@ -55,9 +55,13 @@ def br_call(regs: Regs, insn: Insn, a: int, q: int, **_: int) -> int:
 
 
 def br_call_b(regs: Regs, insn: Insn, a: int, b: int, q: int) -> int:
-    """Simulate br.call through branch register `b`: make the callee's frame, set branch register
-    `a` to the return address, and return the bundle's address in the old value of `b`. Where
-    predicate `q` is false, change nothing and return the next address.
+    """Simulate br.call through branch register `b`: make the callee's frame, which writes the
+    caller's registers to its backing store in memory; set branch register `a` to the return
+    address; and return the bundle's address in the old value of `b`. Where predicate `q` is false,
+    change nothing and return the next address.
+
+    Raises:
+        GuestFault: the backing store cannot be written.
     """
     if not holds(regs, q):
         return insn.next

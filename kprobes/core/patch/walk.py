@@ -248,7 +248,8 @@ class Walk:
         return evolve(insn, falls_through=True)
 
     def _fetch(self) -> None:
-        """Read the text that the next instruction needs, and more: of a short function all.
+        """Read the text that the next instruction needs, and more: of a short function all, and
+        behind `end` as much as two instructions may have.
 
         `code` and `marks` grow; nothing happens where memory ends.
         """

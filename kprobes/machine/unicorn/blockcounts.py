@@ -266,8 +266,10 @@ class HookedBlockCounts:
             self._state.park(error)
 
     def _count(self, uc: int, addr: int, size: int, user: int) -> None:
-        """Count a block and the edge to it; of a block that is the library's own or is not wanted
-        no edge. The engine calls it for each block where there is no host code.
+        """Count a block and the edge to it; at a block's first time _seen() does it. A block that
+        is the library's own, or is not wanted, has no edge and is not in `found`.
+
+        The engine calls this for each block where there is no host code.
 
         Args:
             uc: the engine's handle, not used.

@@ -144,6 +144,8 @@ def _handlers(module: Any, numbers: Sequence[int], start: int, size: int) -> int
 def _wakeup(set_fd: Callable[..., int], start: int, size: int, fd: int) -> int | None:
     """Find the wake-up file descriptor, and return its address; None: it was not found for certain.
 
+    It is set to -1 or `fd` meanwhile, and not put back: the caller does that.
+
     Args:
         set_fd: signal.set_wakeup_fd().
         start: address of the interpreter's variables.
