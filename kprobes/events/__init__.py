@@ -107,7 +107,7 @@ def program_of(event: Event, machine: Machine) -> EventProgram:
     from ._buffer import Buffer
     from ._program import compiled
 
-    return compiled(event, machine.arch, machine.symbols, Buffer(size=1 << 20))
+    return compiled(event, machine, Buffer(size=1 << 20))
 
 
 def why_python(event: Event) -> str:

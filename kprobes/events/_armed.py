@@ -17,7 +17,7 @@ from ._buffer import Buffer
 from ._counting import Counts, why_not
 from ._event import Event
 from ._filter import Filter, parse_filter
-from ._handler import Handler, handler
+from ._handler import Handler, RecordedPlace, handler
 from ._hist import Histogram, syscall_names
 from ._layout import RecordLayout
 from ._place import EventOwner, EventPlace, probe_of
@@ -400,8 +400,7 @@ class TraceEvent:
             machine = self._owner.machine
             made = self._made[key] = compiled(
                 definition,
-                machine.arch,
-                machine.symbols,
+                machine,
                 self.buffer,
                 self._filter,
                 counts=self._counts,
@@ -562,30 +561,14 @@ class TraceEvent:
         """Return the handler of a place's probe: the machine's own recorder where it has one, or
         Python's. Where the machine may record, set the place's `reader`, which decodes its records.
         """
-        event, machine = place.definition, self._owner.machine
-        plain = handler(
-            event,
-            machine,
-            self.buffer,
-            place.cookie,
-            self._filter,
-            self._triggers,
-            self,
-            self._stack,
-        )
+        event = place.definition
+        machine = self._owner.machine
+        recorded = RecordedPlace(event, place.cookie, self._filter)
+        plain = handler(recorded, machine, self.buffer, self._triggers, self, self._stack)
         if self._triggers or self._stack:
             return plain
         place.reader = RecordReader(event, RecordLayout(event), machine.symbols)
-        return machine_handler(
-            event,
-            machine,
-            self.buffer,
-            place.reader.layout,
-            place.cookie,
-            self._filter,
-            None,
-            plain,
-        )
+        return machine_handler(recorded, machine, self.buffer, place.reader.layout, None, plain)
 
     def _watch(self, place: EventPlace) -> None:
         """Set a watchpoint at a place, if hits are recorded or there are triggers; else do nothing.

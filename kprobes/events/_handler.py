@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
+from attrs import frozen
+
 from ..machine._base import Machine
 from ..regs import Regs
 from ._event import Argument, Event
@@ -23,6 +25,21 @@ Handler = Callable[[Any, Regs], None]
 _U64: Final = (1 << 64) - 1
 #: struct's letters for unsigned integers, by their bits
 _LETTERS: Final = {8: "B", 16: "H", 32: "I", 64: "Q"}
+
+
+@frozen
+class RecordedPlace:
+    """An event at one place, and which of its hits are recorded there.
+
+    Attributes:
+        event: the event, at this place.
+        cookie: the place's number in the store of records.
+        filter: which hits are recorded; None: all.
+    """
+
+    event: Event
+    cookie: int
+    filter: Filter | None = None
 
 
 class Trigger(Protocol):
@@ -90,11 +107,9 @@ class Switch(Protocol):
 
 
 def handler(
-    event: Event,
+    place: RecordedPlace,
     machine: Machine,
     store: Store,
-    cookie: int,
-    filter: Filter | None,
     triggers: Sequence[Trigger],
     switch: Switch,
     stacked: bool,
@@ -106,11 +121,9 @@ def handler(
     does not hold.
 
     Args:
-        event: the event, at this place.
+        place: the event, at this place, and which hits are recorded.
         machine: whose hits they are.
         store: where records go.
-        cookie: the place's number in the store.
-        filter: which hits are recorded; None: all.
         triggers: what acts at each hit, before the filter is asked.
         switch: the event: asked after triggers whether hits are recorded, and gives stacks.
         stacked: each record has a stack; False: those that a trigger wants one for.
@@ -118,6 +131,8 @@ def handler(
     Returns:
         The function, called with the probe (or a return probe's instance) and the registers.
     """
+    event = place.event
+    filter = place.filter
     names: dict[str, Any] = {
         "words": store.words,
         "machine": machine,
@@ -165,7 +180,7 @@ def handler(
         stack = "(stack(regs) if stacked else ())"
     else:
         stack = "stack(regs)" if stacked else "()"
-    lines += store.lines(cookie, cpu, stack, values, names)
+    lines += store.lines(place.cookie, cpu, stack, values, names)
     exec("def take(p, regs):\n" + "\n".join(f"    {line}" for line in lines), names)
     return names["take"]  # type: ignore[no-any-return]
 

@@ -254,8 +254,7 @@ class EventProgram(RecordReader):
 
 def compiled(
     event: Event,
-    arch: Arch,
-    symbols: Symbols,
+    machine: Machine,
     buffer: Buffer,
     filter: Filter | None = None,
     timed: bool = False,
@@ -270,8 +269,7 @@ def compiled(
 
     Args:
         event: the event.
-        arch: the guest's.
-        symbols: name addresses when records are decoded.
+        machine: the guest; its symbols name addresses when records are decoded.
         buffer: where the records go.
         filter: which hits are recorded; None: all.
         timed: records have times.
@@ -290,15 +288,15 @@ def compiled(
     if counts is not None:
         first = counts.parts(event, len(maps) + 1)
         maps |= counts.maps
-    entry = _at_entry(event, arch)
+    entry = _at_entry(event, machine.arch)
     if entry is not None:
         maps[len(maps)] = entry.kept
-    code = Writer(arch, layout).write(
+    code = Writer(machine.arch, layout).write(
         event, filter, first, STATE + 1 if counts else 0, 0 if entry is None else len(maps) - 1
     )
     program = Program.from_instructions(code, maps=maps, name=event.name, order=sys.byteorder)
     program.at_entry = entry
-    return EventProgram(event, layout, symbols, program, buffer.ring)
+    return EventProgram(event, layout, machine.symbols, program, buffer.ring)
 
 
 def _at_entry(event: Event, arch: Arch) -> AtEntry | None:

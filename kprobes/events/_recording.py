@@ -16,7 +16,7 @@ from ..machine._base import Machine, RecordedHit, RecordedNumber, RecordedTest
 from ..regs import Regs
 from ._event import Argument, Event
 from ._filter import EventField, Filter, Step, steps
-from ._handler import Handler
+from ._handler import Handler, RecordedPlace
 from ._layout import RecordLayout
 from ._plans import Word
 
@@ -39,30 +39,27 @@ class _Refused(Exception):
 
 
 def machine_handler(
-    event: Event,
+    place: RecordedPlace,
     machine: Machine,
     buffer: Buffer,
     layout: RecordLayout,
-    cookie: int,
-    filter: Filter | None,
     clock: Callable[[], int] | None,
     plain: Handler,
 ) -> Handler:
     """Return the handler by which the machine itself records an event's hits at one place.
 
     Args:
-        event: the event, at this place.
+        place: the event, at this place, and which hits are recorded; its cookie is the second word
+            of records.
         machine: whose hits they are.
         buffer: where records go.
         layout: of the records.
-        cookie: the place's number in the buffer, the second word of its records.
-        filter: which hits are recorded; None: all.
         clock: gives the time; None: records have none.
         plain: the handler in Python that does the same; the machine calls it for a hit that it
             cannot record, and it is returned where the machine records no such events.
     """
     recording = machine.hit_recording
-    found = described(event, machine, filter, layout)
+    found = described(place.event, machine, place.filter, layout)
     if recording is None or found is None:
         return plain
     numbers, tests = found
@@ -72,7 +69,7 @@ def machine_handler(
         state=buffer.state.block.address,
         ring=buffer.ring.address,
         size=layout.size,
-        cookie=cookie,
+        cookie=place.cookie,
         time=layout.head.time // 8,
         returns=layout.head.caller // 8,
         faults=layout.head.faults // 8,

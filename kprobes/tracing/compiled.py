@@ -14,7 +14,7 @@ from ..core.probe import Probe
 from ..events._buffer import Buffer
 from ..events._event import Event
 from ..events._filter import Filter
-from ..events._handler import Handler
+from ..events._handler import Handler, RecordedPlace
 from ..events._layout import RecordLayout
 from ..events._place import EventOwner, attached, probe_at
 from ..events._program import EventProgram, RecordReader, compiled, needs_python, shape
@@ -114,8 +114,7 @@ class RecordingPrograms:
                 """Compile the program."""
                 return compiled(
                     event,
-                    machine.arch,
-                    machine.symbols,
+                    machine,
                     self.buffer,
                     filter,
                     self._ring.clock is not None,
@@ -138,12 +137,10 @@ class RecordingPrograms:
         """
         reader = self.others[number]
         return machine_handler(
-            reader.event,
+            RecordedPlace(reader.event, number << _EVENT, filter),
             self._k.machine,
             self.buffer,
             reader.layout,
-            number << _EVENT,
-            filter,
             self._ring.clock,
             plain,
         )

@@ -19,7 +19,7 @@ from ..events import parse_event
 from ..events._event import Event, locate
 from ..events._filter import parse_filter
 from ..events._globs import expand_pattern
-from ..events._handler import Handler, handler
+from ..events._handler import Handler, RecordedPlace, handler
 from ..events._parser import Parser
 from ..events._place import EventOwner, add_to_semaphore, counts_of, lower_semaphore, probe_of
 from ..events._siblings import check_sibling
@@ -395,9 +395,8 @@ class Recording:
             else IntoRing(self._ring, self._words, self._programs)
         )
         filter = self._filters[number]
-        plain = handler(
-            event, self._k.machine, store, number, filter, (), Walker(self._k), self._stack
-        )
+        place = RecordedPlace(event, number, filter)
+        plain = handler(place, self._k.machine, store, (), Walker(self._k), self._stack)
         if self._programs is not None and number in self._programs.others:
             return self._programs.recorder(number, filter, plain)
         return plain

@@ -10,7 +10,7 @@ from arches import RUNNABLE
 from kprobes import UnicornMachine
 from kprobes.events import parse_event
 from kprobes.events._buffer import Buffer
-from kprobes.events._handler import AtOnce, handler
+from kprobes.events._handler import AtOnce, RecordedPlace, handler
 
 pytestmark = pytest.mark.quick
 TYPES = ("", ":u8", ":s8", ":x16", ":s16", ":u32", ":s32", ":x64", ":s64", ":b3@2/8", ":b8@0/32", ":char")
@@ -38,7 +38,7 @@ def test_it_fetches_what_the_event_does(arch: str) -> None:
             args = [f"%{chance.choice(cells)}{chance.choice(types)}" for _ in range(chance.randrange(1, 7))]
             event = parse_event(f"p 0x10000 {' '.join(args)} $stack", m)
             buffer = Buffer()
-            take = handler(event, m, buffer, 0, None, (), Plain(), False)
+            take = handler(RecordedPlace(event, 0), m, buffer, (), Plain(), False)
             for name in writable:
                 m.regs[name] = chance.getrandbits(m.arch.bits)
             take(None, m.regs)

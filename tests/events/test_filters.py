@@ -13,7 +13,7 @@ from kprobes import Kprobes, ProgramError, UnicornMachine, native
 from kprobes.events import Event, _filter, parse_event
 from kprobes.events._buffer import Buffer
 from kprobes.events._filter import COMPARISONS, Filter, parse_filter
-from kprobes.events._handler import handler
+from kprobes.events._handler import RecordedPlace, handler
 from kprobes.events._layout import RecordLayout
 from kprobes.events._program import compiled
 from kprobes.events._recording import machine_handler
@@ -38,16 +38,16 @@ class Targets:
     def __init__(self, m: UnicornMachine, k: Kprobes, event: Event, filter: Filter) -> None:
         self._m = m
         self._rows = Buffer(size=4096)
-        self._handler = handler(event, m, self._rows, 0, filter, (), Plain(), False)
+        self._handler = handler(RecordedPlace(event, 0, filter), m, self._rows, (), Plain(), False)
         self._left: list[object] = []
         self._ring = Buffer(size=4096)
-        self._take = machine_handler(event, m, self._ring, RecordLayout(event), 0, filter, None,
+        self._take = machine_handler(RecordedPlace(event, 0, filter), m, self._ring, RecordLayout(event), None,
                                      lambda p, regs: self._left.append(regs))
         self._records = Buffer(size=4096)
         self._engine: Any = None
         if filter.compilable:
             try:
-                program = compiled(event, m.arch, m.symbols, self._records, filter).program
+                program = compiled(event, m, self._records, filter).program
             except ProgramError:  # of a register that no program sees
                 return
             self._engine = program.engine("interpreter")

@@ -19,7 +19,7 @@ from kprobes import Kprobe, Kprobes, UnicornMachine, Unsupported
 from kprobes.events import parse_event
 from kprobes.events._buffer import Buffer
 from kprobes.events._filter import parse_filter
-from kprobes.events._handler import handler
+from kprobes.events._handler import RecordedPlace, handler
 from kprobes.events._layout import RecordLayout
 from kprobes.events._program import RecordReader
 from kprobes.events._recording import machine_handler
@@ -62,8 +62,8 @@ def test_the_machine_records_what_python_does(arch: str) -> None:
             filter = parse_filter(make.filter(numbers), event, m.symbols) if chance.random() < 0.6 else None
             mine, theirs, layout = Buffer(size=4096), Buffer(), RecordLayout(event)
             asked.clear()
-            plain = handler(event, m, theirs, 7, filter, (), Plain(), False)
-            take = machine_handler(event, m, mine, layout, 7, filter, None, lambda p, regs: asked.append(regs))
+            plain = handler(RecordedPlace(event, 7, filter), m, theirs, (), Plain(), False)
+            take = machine_handler(RecordedPlace(event, 7, filter), m, mine, layout, None, lambda p, regs: asked.append(regs))
             reader = RecordReader(event, layout, m.symbols)
             for _ in range(4):
                 make.draw_guest()
