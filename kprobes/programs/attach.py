@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from .. import native
 from ..clocknames import HOST_CLOCK, INSTRUCTION_CLOCK
@@ -316,9 +316,11 @@ def attach(
     ticks = clock_of(owner.machine, clock)
     with program.unless_refused():
         attachment = Attachment(owner, program, printed)
-        places = list(_places(owner, program, where, offset, retprobe, maxactive, attachment, only))
+        given = None if where is None else Where(where, offset, retprobe, maxactive)
+        places = list(_places(owner, program, given, maxactive, attachment, only))
+        settings = _RunSettings(cookie, ticks, engine)
         sites = {
-            key: _Site(owner, program[name], place, attachment, cookie, ticks, engine, key)
+            key: _Site(owner, program[name], place, attachment, settings, key)
             for key, name, place in places
         }
         try:
@@ -341,9 +343,7 @@ def attach(
 def _places(
     owner: ProgramOwner,
     program: Program,
-    where: str | int | None,
-    offset: int,
-    retprobe: bool,
+    given: Where | None,
     maxactive: int,
     attachment: Attachment,
     only: Sequence[str] | None,
@@ -353,9 +353,7 @@ def _places(
     Args:
         owner: the Kprobes.
         program: the program.
-        where: a symbol's name or an address for its one entry function; None: the sections say it.
-        offset: bytes that are added to the address of `where`.
-        retprobe: True to run the program at the return of the function at `where`.
+        given: where its one entry function goes; None: the sections say it.
         maxactive: calls that are followed at once at most, of a return probe; 0: the default.
         attachment: has the guest's debug information, which names static tracepoints.
         only: names of the entry functions that are attached; None: all.
@@ -365,14 +363,13 @@ def _places(
         pattern means several functions.
 
     Raises:
-        ProgramError: `where` is given, and there are several programs; or no section says where its
-            function belongs, or one of them cannot be attached.
+        ProgramError: `given` is a place, and there are several programs; or no section says where
+            its function belongs, or one of them cannot be attached.
     """
-    if where is not None:
+    if given is not None:
         code = program.code
         said = _section_target(code)
-        listed = said is not None and said.listed
-        yield code.name, code.name, Where(where, offset, retprobe, maxactive, listed=listed)
+        yield code.name, code.name, evolve(given, listed=said is not None and said.listed)
         return
     if only is None and program.broken:
         raise next(iter(program.broken.values()))
@@ -497,6 +494,21 @@ def _operand(code: Code, written: str, machine: Machine) -> Operand:
         ) from None
 
 
+@frozen
+class _RunSettings:
+    """Settings of a program's runs, the same at all its probes.
+
+    Attributes:
+        cookie: returned by get_attach_cookie.
+        ticks: the clock of ktime_get_ns.
+        engine: name of the engine that is to run it; None: the best.
+    """
+
+    cookie: int
+    ticks: Ticks
+    engine: str | None
+
+
 class _Site:
     """A program at one address of the guest, with the probe that runs it.
 
@@ -512,9 +524,7 @@ class _Site:
         program: Program,
         where: Where,
         attachment: Attachment,
-        cookie: int,
-        ticks: Ticks,
-        engine: str | None,
+        settings: _RunSettings,
         name: str,
     ) -> None:
         """Check that the program fits the guest, prepare what runs it, and make its probe.
@@ -524,9 +534,7 @@ class _Site:
             program: the program.
             where: the address, or the function, that the probe is for.
             attachment: takes its printed lines; has the guest's debug information.
-            cookie: returned by get_attach_cookie.
-            ticks: the clock of ktime_get_ns.
-            engine: name of the engine that is to run it; None: the best.
+            settings: of its runs.
             name: the program's name in the attachment.
 
         Raises:
@@ -534,6 +542,9 @@ class _Site:
             Unsupported: the engine cannot run it.
         """
         machine = owner.machine
+        cookie = settings.cookie
+        ticks = settings.ticks
+        engine = settings.engine
         self._name = name
         check(engine, program.code)
         self._owner = owner
