@@ -32,7 +32,7 @@ from ..regs import Regs, override_function_with_return
 from ..stacks import Stack, addresses_of
 from .finding import HeapFinding
 from .functions import IMPORTS, Allocator, known, named, shown
-from .memory import FREED, FRESH, HeapBlock, HeapMemory, HeapState
+from .memory import FREED, FRESH, HeapBlock, HeapLimits, HeapMemory, HeapState
 from .memory import Stack as Kept
 
 #: Functions that may read further than to the end of a block, as they read whole words or lines of
@@ -204,12 +204,13 @@ class HeapCheck:
             str(probe.symbol_name or hex(probe.addr or 0)): name for probe, name in self._probes
         }
         self._closed = False
-        self._begin(memory, zone, quarantine, limit, uninitialized)
+        limits = HeapLimits(
+            zone=zone, quarantine=quarantine, limit=limit, uninitialized=uninitialized
+        )
+        self._begin(memory, limits)
 
     @alone
-    def _begin(
-        self, memory: MarkedMemory, zone: int, quarantine: int, limit: int, uninitialized: bool
-    ) -> None:
+    def _begin(self, memory: MarkedMemory, limits: HeapLimits) -> None:
         """Make the memory that blocks come from, and register the probes. From then on the
         machine's snapshots have the heap's state, too.
 
@@ -218,10 +219,7 @@ class HeapCheck:
 
         Args:
             memory: the machine's memory with marks: it reports accesses to marked bytes.
-            zone: bytes of a red zone, at least.
-            quarantine: bytes of freed blocks that are kept back.
-            limit: bytes that may be allocated at a time.
-            uninitialized: True: report reads of bytes that were never written.
+            limits: how much room blocks get, and how new ones are marked.
         """
         machine = self._machine
         self._memory = HeapMemory(
@@ -229,10 +227,7 @@ class HeapCheck:
             machine.read,
             machine.write,
             self._accessed if self.watching else None,
-            zone=zone,
-            quarantine=quarantine,
-            limit=limit,
-            uninitialized=uninitialized,
+            limits,
         )
         try:
             self._k.register_all([probe for probe, _ in self._probes])
@@ -592,30 +587,46 @@ class HeapCheck:
             freed = memory.freed.get(address)
             if freed is not None:
                 self._report(
-                    "double-free", address, stack, block=freed.block, note=f"by {shown(function)}"
+                    HeapFinding(
+                        kind="double-free",
+                        address=address,
+                        stack=stack,
+                        block=freed.block,
+                        note=f"by {shown(function)}",
+                    )
                 )
             else:
                 inside = memory.containing(address)
                 self._report(
-                    "invalid-free", address, stack, block=inside, note=f"by {shown(function)}"
+                    HeapFinding(
+                        kind="invalid-free",
+                        address=address,
+                        stack=stack,
+                        block=inside,
+                        note=f"by {shown(function)}",
+                    )
                 )
             return None
         self._compare(block, stack, again=self._raising)
         if block.family != allocator.family:
             self._report(
-                "mismatched-free",
-                address,
-                stack,
-                block=block,
-                note=f"{shown(block.function)}, then {shown(function)}",
+                HeapFinding(
+                    kind="mismatched-free",
+                    address=address,
+                    stack=stack,
+                    block=block,
+                    note=f"{shown(block.function)}, then {shown(function)}",
+                )
             )
         elif sized is not None and sized != block.size:
             self._report(
-                "mismatched-free",
-                address,
-                stack,
-                block=block,
-                note=f"{shown(function)} says {sized} bytes",
+                HeapFinding(
+                    kind="mismatched-free",
+                    address=address,
+                    stack=stack,
+                    block=block,
+                    note=f"{shown(function)} says {sized} bytes",
+                )
             )
         for leaving in memory.leaving(block):
             self._compare_freed(leaving.block, stack, again=self._raising)
@@ -639,13 +650,15 @@ class HeapCheck:
             self._noticed_damage.add(block.number)
             address, behind = damage
             self._report(
-                "overflow" if behind else "underflow",
-                address,
-                stack,
-                size=1,
-                access="w",
-                block=block,
-                noticed=True,
+                HeapFinding(
+                    kind="overflow" if behind else "underflow",
+                    address=address,
+                    stack=stack,
+                    size=1,
+                    access="w",
+                    block=block,
+                    noticed=True,
+                )
             )
 
     def _compare_freed(self, block: HeapBlock, stack: Kept, again: bool = False) -> None:
@@ -665,7 +678,15 @@ class HeapCheck:
         if address is not None:
             self._noticed_damage.add(block.number)
             self._report(
-                "use-after-free", address, stack, size=1, access="w", block=block, noticed=True
+                HeapFinding(
+                    kind="use-after-free",
+                    address=address,
+                    stack=stack,
+                    size=1,
+                    access="w",
+                    block=block,
+                    noticed=True,
+                )
             )
 
     def _is_reported(self, block: HeapBlock, again: bool) -> bool:
@@ -756,7 +777,14 @@ class HeapCheck:
         if block is not None and data is not None:
             self._seen_damage.add(block.number)
         finding = self._report(
-            kind, at, self._stack(regs)[: self._depth], size=size, access=access, block=block
+            HeapFinding(
+                kind=kind,
+                address=at,
+                stack=self._stack(regs)[: self._depth],
+                size=size,
+                access=access,
+                block=block,
+            )
         )
         self._by_place.setdefault(key, finding)
         if bad is None:  # one report for each byte
@@ -884,42 +912,26 @@ class HeapCheck:
 
     # --- findings
 
-    def _report(
-        self,
-        kind: str,
-        address: int,
-        stack: Kept,
-        *,
-        size: int = 0,
-        access: str = "",
-        block: HeapBlock | None = None,
-        note: str = "",
-        noticed: bool = False,
-    ) -> HeapFinding:
+    def _report(self, found: HeapFinding) -> HeapFinding:
         """Report a mistake: add it to `findings`, or count it where the same is there already.
 
         Args:
-            kind: the kind, as HeapFinding.kind.
-            address: guest address that was accessed or freed.
-            stack: code addresses, innermost first; (): they are not known.
-            size: bytes that were accessed; of a leak, all its bytes.
-            access: "r", "w", or "" where nothing was accessed.
-            block: the block concerned; None: there is none.
-            note: more words for the finding's headline; "": none.
-            noticed: True where the access was not seen, only what it has left.
+            found: what was found. What the check knows of its block and its addresses is set here.
 
         Returns:
-            The finding, new or counted.
+            The finding, this one or the earlier one that was counted.
 
         Raises:
             HeapError: the check was made with `raising`, and the finding, new or counted, is no
                 leak.
         """
+        block = found.block
+        stack = found.stack
         allocated = block.stack if block is not None else None
         number = 0  # findings of one place are one, unless nothing else tells them apart
-        if block is not None and (kind == "leak" or (noticed and not stack)):
+        if block is not None and (found.kind == "leak" or (found.noticed and not stack)):
             number = block.number
-        key = kind, access, stack, allocated, number
+        key = found.kind, found.access, stack, allocated, number
         known = self._by_place.get(key)
         if known is not None:
             known.count += 1
@@ -928,30 +940,19 @@ class HeapCheck:
         freed = self._memory.freed.get(block.address) if block is not None else None
         if freed is not None and freed.block is not block:
             freed = None
-        called = not access or noticed
-        finding = HeapFinding(
-            kind=kind,
-            address=address,
-            size=size,
-            access=access,
-            pc=stack[0] if stack else 0,
-            stack=stack,
-            block=block,
-            freed=freed,
-            note=note,
-            noticed=noticed,
-            frames=self._frames(stack, called),
-            allocated=self._frames(block.stack, True) if block is not None else [],
-            released=self._frames(freed.stack, True) if freed is not None else [],
-        )
+        called = not found.access or found.noticed
+        found.pc = stack[0] if stack else 0
+        found.freed = freed
+        found.frames = self._frames(stack, called)
+        found.allocated = self._frames(block.stack, True) if block is not None else []
+        found.released = self._frames(freed.stack, True) if freed is not None else []
         if known is None:
-            self._by_place[key] = finding
-            self.findings.append(finding)
-        if self._raising and kind != "leak":
-            raise HeapError(
-                finding
-            )  # of this run: blocks and addresses may be others than those of the first
-        return finding
+            self._by_place[key] = found
+            self.findings.append(found)
+        if self._raising and found.kind != "leak":
+            # of this run: blocks and addresses may be others than those of the first
+            raise HeapError(found)
+        return found
 
     def new(self) -> list[HeapFinding]:
         """Return the findings that were added since the last call of this method."""
@@ -999,12 +1000,14 @@ class HeapCheck:
             self._leaked.update(block.number for block in new)
             size = sum(block.size for block in new)
             finding = self._report(
-                "leak",
-                new[0].address,
-                (),
-                size=size,
-                block=new[0],
-                note=f"{len(new)} blocks of one call, {size} bytes" if len(new) > 1 else "",
+                HeapFinding(
+                    kind="leak",
+                    address=new[0].address,
+                    stack=(),
+                    size=size,
+                    block=new[0],
+                    note=f"{len(new)} blocks of one call, {size} bytes" if len(new) > 1 else "",
+                )
             )
             found.append(finding)
         return found

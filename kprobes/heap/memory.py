@@ -144,6 +144,23 @@ class HeapState:
 Access = Callable[[int, int], bytes]
 
 
+@frozen(kw_only=True)
+class HeapLimits:
+    """How much room blocks get, and how new ones are marked.
+
+    Attributes:
+        zone: bytes of a red zone, at least; rounded up to 16.
+        quarantine: bytes of freed blocks that are kept back, red zones included.
+        limit: bytes of blocks that may be allocated at a time.
+        uninitialized: True to mark the bytes of new blocks as unwritten.
+    """
+
+    zone: int
+    quarantine: int
+    limit: int
+    uninitialized: bool
+
+
 class HeapMemory:
     """Allocates and frees blocks, with red zones around them, and keeps freed ones back.
 
@@ -159,11 +176,7 @@ class HeapMemory:
         read: Access,
         write: Callable[[int, bytes], None],
         report: Watched | None,
-        *,
-        zone: int,
-        quarantine: int,
-        limit: int,
-        uninitialized: bool,
+        limits: HeapLimits,
     ) -> None:
         """Map the first segment of guest memory.
 
@@ -172,19 +185,16 @@ class HeapMemory:
             read: (address, size) -> guest memory.
             write: (address, bytes) writes guest memory.
             report: called at accesses to marked bytes; None: accesses are not watched.
-            zone: bytes of a red zone, at least; rounded up to 16.
-            quarantine: bytes of freed blocks that are kept back, red zones included.
-            limit: bytes of blocks that may be allocated at a time.
-            uninitialized: True to mark the bytes of new blocks as unwritten.
+            limits: how much room blocks get, and how new ones are marked.
         """
         self._memory = memory
         self._read = read
         self._write = write
         self._report = report
-        self._zone = -(-zone // ALIGNMENT) * ALIGNMENT
-        self._quarantine = quarantine
-        self._limit = limit
-        self._new_mark = bytes([UNWRITTEN if uninitialized else 0])
+        self._zone = -(-limits.zone // ALIGNMENT) * ALIGNMENT
+        self._quarantine = limits.quarantine
+        self._limit = limits.limit
+        self._new_mark = bytes([UNWRITTEN if limits.uninitialized else 0])
         self.alive: dict[int, HeapBlock] = {}
         self.freed: dict[int, FreedBlock] = {}
         self.in_use = 0
