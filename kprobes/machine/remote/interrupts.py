@@ -97,6 +97,21 @@ def _is_here(pid: int, auxiliary: bytes) -> bool:
         return False
 
 
+@frozen(kw_only=True)
+class RunningGuest:
+    """What one deals with while a guest runs.
+
+    Attributes:
+        interrupt: how it is stopped.
+        console: called with what it prints by way of the stub.
+        system: it is a whole machine, with interrupts.
+    """
+
+    interrupt: Interrupt
+    console: Callable[[bytes], None]
+    system: bool
+
+
 class RemoteInterrupts:
     """Stops the guest of one machine.
 
@@ -114,9 +129,7 @@ class RemoteInterrupts:
         *,
         lock: ThreadLock,
         detours: DetourHooks,
-        interrupt: Interrupt,
-        console: Callable[[bytes], None],
-        system: bool,
+        running: RunningGuest,
         note: Callable[[StopReply], StopReply],
     ) -> None:
         """Prepare; nothing is sent.
@@ -127,9 +140,7 @@ class RemoteInterrupts:
             threads: the guest's threads, and their registers.
             lock: by which threads take turns.
             detours: code in the guest that leads to programs.
-            interrupt: how the guest is stopped.
-            console: called with what the guest prints meanwhile.
-            system: the guest is a whole machine.
+            running: how the guest is stopped, and what it prints meanwhile.
             note: called with every stop; returns it as RunControl has to take it.
         """
         self._state = state
@@ -137,9 +148,9 @@ class RemoteInterrupts:
         self._threads = threads
         self._lock = lock
         self._detours = detours
-        self._interrupt = interrupt
-        self._console = console
-        self._system = system
+        self._interrupt = running.interrupt
+        self._console = running.console
+        self._system = running.system
         self._note = note
         self.late = 0
         self.signals: list[tuple[str, int]] = []

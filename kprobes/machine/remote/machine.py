@@ -33,7 +33,7 @@ from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Loads, arch_of, auxiliary
 from .flash import unwritable
 from .identity import RemoteProcess
 from .injected import InjectedCode
-from .interrupts import Interrupt, interrupt_of
+from .interrupts import Interrupt, RunningGuest, interrupt_of
 from .linux import among_all, told_ends
 from .lockstate import LockStatus
 from .memory import RemoteMemory
@@ -209,9 +209,7 @@ class RemoteMachine(Described):
             lock=lock,
             breakpoints=breakpoints,
             detours=detours,
-            interrupt=interrupt,
-            console=console,
-            system=system,
+            running=RunningGuest(interrupt=interrupt, console=console, system=system),
             status=status,
         )
         self.busy = self._control.busy

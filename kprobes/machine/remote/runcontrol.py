@@ -25,7 +25,7 @@ from ...errors import GuestFault, GuestTimeout, MachineBusy, ReentryError, Remot
 from ...regs import Regs
 from ...symbols import Symbols
 from .accesses import FAULTS, Accesses
-from .interrupts import Interrupt, RemoteInterrupts
+from .interrupts import RemoteInterrupts, RunningGuest
 from .pendingbranches import PendingBranches
 from .runstate import RemoteRunState
 from .sites import DetourHooks
@@ -61,9 +61,7 @@ class RunControl:
         lock: ThreadLock,
         breakpoints: set[int],
         detours: DetourHooks,
-        interrupt: Interrupt,
-        console: Callable[[bytes], None],
-        system: bool,
+        running: RunningGuest,
         status: Callable[[], int | None],
     ) -> None:
         """Prepare; nothing runs.
@@ -77,9 +75,7 @@ class RunControl:
             lock: by which threads take turns.
             breakpoints: addresses of the core's breakpoints, a set that `lock` changes.
             detours: code in the guest that leads to programs.
-            interrupt: how a running guest is stopped.
-            console: called with what the guest prints by way of the stub.
-            system: the guest is a whole machine, with interrupts.
+            running: how the running guest is stopped, and what it prints.
             status: returns the exit status of a process whose stub has ended with it; None: it has
                 none.
         """
@@ -90,8 +86,8 @@ class RunControl:
         self._symbols = symbols
         self._lock = lock
         self._detours = detours
-        self._console = console
-        self._system = system
+        self._console = running.console
+        self._system = running.system
         self._status = status
         self.breakpoints = breakpoints
         self.busy = target.link.busy
@@ -101,9 +97,7 @@ class RunControl:
             threads,
             lock=lock,
             detours=detours,
-            interrupt=interrupt,
-            console=console,
-            system=system,
+            running=running,
             note=self._note,
         )
         self._signals = self._interrupts.signals  # injected code's, too
