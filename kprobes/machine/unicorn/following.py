@@ -119,27 +119,7 @@ class HostHits:
             site: guest address of the call site.
         """
         finish = self._services.finishing(site, usual.rest)
-        if isinstance(usual, UsualReturn):
-            return Usual(
-                self._shared,
-                finish,
-                usual.probe,
-                usual.handler,
-                pool=usual.pool,
-                held=usual.held,
-                asked=usual.asked,
-            )
-        if isinstance(usual, UsualEntry):
-            return Usual(
-                self._shared,
-                finish,
-                usual.probe,
-                usual.handler,
-                address=usual.address,
-                pool=usual.pool,
-                held=usual.held,
-            )
-        return Usual(self._shared, finish, usual.probe, usual.handler, address=usual.address)
+        return Usual(self._shared, finish, usual)
 
 
 class Hit:

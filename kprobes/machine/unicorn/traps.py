@@ -58,14 +58,7 @@ class HostServedTrap:
         self._hits: dict[str, Usual] = {}
         for name, hit in (("usual", usual.before), ("post", usual.after)):
             if hit is not None:
-                self._hits[name] = Usual(
-                    traps.shared,
-                    traps.finishing(hit.rest),
-                    hit.probe,
-                    hit.handler,
-                    address=hit.address,
-                    owner=self,
-                )
+                self._hits[name] = Usual(traps.shared, traps.finishing(hit.rest), hit, owner=self)
                 self._set(name, self._hits[name].address)
         self._set("boosted", int(usual.slot_end is None))
         self._set("slot", usual.slot or 0)

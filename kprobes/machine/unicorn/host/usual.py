@@ -14,6 +14,7 @@ from typing import Any
 
 from ....native import words
 from ....regs import Regs
+from ..._base import UsualEntry, UsualHit, UsualReturn
 
 
 class SharedHits:
@@ -79,14 +80,8 @@ class Usual:
         self,
         shared: SharedHits,
         finish: Callable[[Any, Any, BaseException | None], None],
-        probe: object,
-        handler: object | None,
-        *,
-        address: int = 0,
-        pool: list[Any] | None = None,
-        held: list[Any] | None = None,
+        usual: UsualHit | UsualReturn,
         owner: object | None = None,
-        asked: bool = False,
     ) -> None:
         """Make the words.
 
@@ -94,29 +89,26 @@ class Usual:
             shared: what all hits of the CPU have in common.
             finish: called with (instance of a return probe or None, what the handler has returned,
                 what it has raised or None) where the hit is not the usual one; never raises.
-            probe: whose handler it is.
-            handler: what to call; None: nothing.
-            address: what regs.pc shows; at a return it is where that leads.
-            pool: free instances, for calls to come; None: it is no return probe's hit.
-            held: instances of calls that were asked about at entry; None: it is no return probe's
-                hit.
+            usual: the core's description of the hit, the entry or the return.
             owner: keeps this object as long as it lives; None: this object.
-            asked: True for a return whose entries take instances.
         """
+        calls = usual if isinstance(usual, UsualEntry | UsualReturn) else None
         places = words("usual")
         self._words = (ctypes.c_uint64 * len(places))()
         self._kept = {
             "owner": owner or self,
-            "probe": probe,
-            "handler": handler,
+            "probe": usual.probe,
+            "handler": usual.handler,
             "finish": finish,
-            "pool": pool,
-            "held": held,
+            "pool": None if calls is None else calls.pool,
+            "held": None if calls is None else calls.held,
         }
         self.address = ctypes.addressof(self._words)
         self._words[places["hits"]] = shared.address
-        self._words[places["address"]] = address
-        self._words[places["asked"]] = asked
+        if isinstance(usual, UsualReturn):
+            self._words[places["asked"]] = usual.asked
+        else:
+            self._words[places["address"]] = usual.address
         for name, value in self._kept.items():
             self._words[places[name]] = 0 if value is None else id(value)
         del self._kept["owner"]  # a word of its own, no reference
