@@ -168,3 +168,52 @@ def test_a_hundred_thousand_slices(browser: Browser, tmp_path: Path) -> None:
                     "document.dispatchEvent(new KeyboardEvent('keydown', {key: '+'})); } window.spent = performance.now() - begun")
         assert browser.ask("window.spent") < 5 * 1000, "a drawing takes a second"
     assert time.monotonic() - begun < 60
+
+
+def test_calls_narrower_than_a_pixel_have_their_colour(browser: Browser, tmp_path: Path) -> None:
+    """Zoomed out, a row of them is as bright as a long call."""
+    count = 20_000
+    data = {"unit": "ns", "begin": 0, "end": 10 * count, "names": ["leaf"], "texts": [""], "tasks": ["task"], "task": [0] * count,
+            "depth": [0] * count, "name": [0] * count, "start": [10 * n for n in range(count)], "length": [9] * count,
+            "args": [0] * count, "kind": [0] * count}
+    (path := tmp_path / "x.html").write_text(page("Narrow", [ChartView(key="timeline", title="Timeline", chart="timeline", data=data)]))
+    browser.show(path.as_uri(), 1200, 800, dark=True)
+    seen = browser.ask(f"""(() => {{
+        const canvas = {CHART}.querySelector("canvas"), g = canvas.getContext("2d"), row = AXIS_AND_HEAD();
+        function AXIS_AND_HEAD() {{  // the row that has the most of one colour
+            const paint = document.createElement("canvas").getContext("2d");
+            paint.fillStyle = kp.any("leaf", true); paint.fillRect(0, 0, 1, 1);
+            const [r, green, b] = paint.getImageData(0, 0, 1, 1).data;
+            let best = 0;
+            for (let y = 0; y < canvas.height; y++) {{
+                const line = g.getImageData(0, y, canvas.width, 1).data;
+                let same = 0;
+                for (let x = 0; x < line.length; x += 4) same += line[x] === r && line[x + 1] === green && line[x + 2] === b;
+                best = Math.max(best, same / canvas.width);
+            }}
+            return best;
+        }}
+        return row;
+    }})()""")
+    assert seen > .97
+
+
+def test_axes_by_logarithm_have_round_values(browser: Browser, tmp_path: Path) -> None:
+    (path := tmp_path / "x.html").write_text(page_of(recorded(), ["heat"]))
+    browser.show(path.as_uri(), 1200, 800)
+    assert browser.ask("kp.powers(55e3, 4e5, 12)") == [100_000, 200_000]
+    assert browser.ask("kp.powers(5, 5000, 12)") == [5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]
+    assert browser.ask("kp.powers(5, 5000, 6)") == [10, 30, 100, 300, 1000, 3000]
+    assert browser.ask("kp.powers(1, 1e12, 5)") == [1, 1e3, 1e6, 1e9, 1e12]
+
+
+def test_the_chosen_tab_is_whole_in_a_narrow_window(browser: Browser, tmp_path: Path) -> None:
+    (path := tmp_path / "x.html").write_text(page_of(recorded()))
+    browser.show(path.as_uri(), 400, 800)
+    count = browser.ask("document.querySelectorAll('[role=tab]').length")
+    assert count > 3
+    for n in (count - 1, 0, count - 2):
+        browser.ask(f"document.querySelectorAll('[role=tab]')[{n}].click()")
+        browser.ask("new Promise(done => setTimeout(done, 100))")
+        left, right = browser.ask(f"(() => {{ const box = document.querySelectorAll('[role=tab]')[{n}].getBoundingClientRect(); return [box.left, box.right] }})()")
+        assert left >= 0 and right <= browser.ask("document.documentElement.clientWidth"), n

@@ -44,6 +44,17 @@ const kp = (() => {
       out.push([at, unit === "ns" ? `${(at / scale).toFixed(Math.min(digits, 9))} ${name}` : at >= 1e6 && step >= 1e4 ? compact.format(at) : grouped.format(at)]);
     return out;
   };
+  // Round values from `low` to `high`, at most about `count`, for an axis by logarithm.
+  const powers = (low, high, count) => {
+    const first = Math.floor(Math.log10(Math.max(low, 1e-9))), last = Math.ceil(Math.log10(Math.max(high, 1e-9)));
+    for (const [digits, by] of [[[1, 2, 5], 1], [[1, 3], 1], [[1], 1], [[1], 2], [[1], 3], [[1], 6]]) {
+      const out = [];
+      for (let power = first; power <= last; power += by)
+        for (const digit of digits) if (digit * 10 ** power >= low && digit * 10 ** power <= high) out.push(digit * 10 ** power);
+      if (out.length <= Math.max(count, 2)) return out;
+    }
+    return [];
+  };
 
   // --- colours: the same name has the same one everywhere
 
@@ -60,7 +71,7 @@ const kp = (() => {
   };
   const any = (name, dark) => {
     const h = hash(name);
-    return dark ? `hsl(${h % 360} ${30 + (h >> 9) % 14}% ${32 + (h >> 16) % 8}%)`
+    return dark ? `hsl(${h % 360} ${30 + (h >> 9) % 14}% ${37 + (h >> 16) % 8}%)`
       : `hsl(${h % 360} ${52 + (h >> 9) % 18}% ${77 + (h >> 16) % 6}%)`;
   };
 
@@ -182,7 +193,7 @@ const kp = (() => {
     document.querySelectorAll("main > section").forEach((each) => {
       each.hidden = each !== section;
       const tab = document.getElementById(`tab-${each.id}`);
-      if (tab) { tab.setAttribute("aria-selected", String(each === section)); tab.tabIndex = each === section ? 0 : -1; if (each === section) tab.scrollIntoView({block: "nearest", inline: "nearest"}); }
+      if (tab) { tab.setAttribute("aria-selected", String(each === section)); tab.tabIndex = each === section ? 0 : -1; }
     });
     point(null);
     if (!section.dataset.chart) return;
@@ -191,6 +202,9 @@ const kp = (() => {
       shown.set(section, views[section.dataset.chart](section.querySelector(".chart"), data));
     }
     shown.get(section).draw();
+    // now that the page has its scroll bar, or none
+    const tab = document.getElementById(`tab-${section.id}`);
+    if (tab) tab.scrollIntoView({block: "nearest", inline: "nearest"});
   };
   const open = () => [...document.querySelectorAll("main > section")].find((each) => !each.hidden);
 
@@ -251,6 +265,6 @@ const kp = (() => {
     document.documentElement.dataset.ready = "yes";
   };
 
-  return {views, el, color, isDark, number, amount, percent, ticks, hash, warm, any, canvas, fit, width, point, details,
+  return {views, el, color, isDark, number, amount, percent, ticks, powers, hash, warm, any, canvas, fit, width, point, details,
     table, search, choice, toggle, start, FONT};
 })();

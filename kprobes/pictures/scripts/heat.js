@@ -31,9 +31,9 @@ kp.views.heat = (place, data) => {
     const w = wide - left - 12, h = tall - TOP - BOTTOM, count = high - low + 1, cw = w / data.columns, ch = h / count;
     geometry = {left, w, h, cw, ch};
     g.fillStyle = muted;
-    const each = Math.max(1, Math.ceil(count / Math.max(2, Math.floor(h / 34))));
-    for (let y = low; y <= high + 1; y += each) {
-      const at = TOP + h - (y - low) * ch, words = kp.amount(+value(y).toPrecision(2), data.unit);
+    const marks = kp.powers(value(low), value(high + 1), Math.floor(h / 30)).map((each) => [1 + Math.log2(each) * data.per, each]);
+    for (const [y, each] of [...low <= 0 ? [[0, 0]] : [], ...marks.length ? marks : [[low, +value(low).toPrecision(2)]]]) {
+      const at = TOP + h - (y - low) * ch, words = kp.amount(each, data.unit);
       g.fillStyle = line; g.fillRect(left, Math.round(at), w, 1);
       g.fillStyle = muted; g.textAlign = "right"; g.fillText(kp.fit(g, words, left - 8), left - 6, Math.min(Math.max(at, 8), tall - BOTTOM));
     }

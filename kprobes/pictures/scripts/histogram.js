@@ -34,6 +34,25 @@ kp.views.histogram = (place, data) => {
     const of = series();
     details.textContent = n < 0 || n >= of.counts.length ? "Point at a bar for its numbers; drag to look nearer, click twice for all." : `${range(n)}: ${kp.number(of.counts[n])} hit${of.counts[n] === 1 ? "" : "s"}`;
   };
+  // bars get wider by powers of two where a few values are much larger: then round values are marked, wherever in a bar
+  const uneven = (of) => { const last = of.counts.length - 1; return last > 1 && of.to[last] - of.from[last] > 1.5 * (of.to[0] - of.from[0]); };
+  const marked = new Map();
+  const powers = (of, low, high, wide) => {
+    const last = of.counts.length - 1, edge = (at) => { const n = Math.min(Math.max(Math.round(at), 0), last); return at > last ? of.to[last] : of.from[n]; };
+    marked.clear();
+    for (const value of kp.powers(edge(low), edge(high), Math.floor(wide / 80))) {
+      const n = of.from.findLastIndex((from) => from <= value);
+      if (n < 0 || value > of.to[n]) continue;
+      const share = Math.log((value + 1) / (of.from[n] + 1)) / Math.log((of.to[n] + 1) / (of.from[n] + 1));
+      marked.set(n - .5 + share, shown(value));
+    }
+    return [...marked.keys()];
+  };
+  const evenly = (low, high, count, wide) => {
+    const step = Math.max(1, Math.ceil((high - low) / Math.max(1, Math.floor(wide / 96)))), out = [];
+    for (let i = Math.max(0, Math.ceil(low)); i <= Math.min(high, count - 1); i += step) out.push(i);
+    return out;
+  };
   const draw = () => {
     const of = series();
     if (plot) { plot.destroy(); plot = null; }
@@ -52,8 +71,8 @@ kp.views.histogram = (place, data) => {
       scales: {x: {time: false, range: (_, low, high) => low === high || count === 1 ? [-1, 1] : [low - .7, high + .7]},
         y: logarithmic ? {distr: 3, range: (_, low, high) => [.5, Math.max(high * 1.5, 2)]} : {range: (_, low, high) => [0, high * 1.05 || 1]}},
       axes: [{...axis, label, labelFont: "12px system-ui, sans-serif", labelSize: 22, gap: 4,
-        splits: (u, n, low, high) => { const step = Math.max(1, Math.ceil((high - low) / Math.max(1, Math.floor(wide / 96)))), out = []; for (let i = Math.max(0, Math.ceil(low)); i <= Math.min(high, count - 1); i += step) out.push(i); return out; },
-        values: (u, splits) => splits.map((n) => of.from[n] === undefined ? "" : shown(+of.from[n].toPrecision(3)))},
+        splits: (u, n, low, high) => uneven(of) ? powers(of, low, high, wide) : evenly(low, high, count, wide),
+        values: (u, splits) => splits.map((n) => uneven(of) ? marked.get(n) : of.from[n] === undefined ? "" : shown(+of.from[n].toPrecision(3)))},
       {...axis, label: "hits", labelFont: "12px system-ui, sans-serif", labelSize: 20, size: wide < 500 ? 44 : 56,
         incrs: [1, 2, 5].flatMap((n) => Array.from({length: 16}, (_, power) => n * 10 ** power)).sort((a, b) => a - b),
         values: (u, splits) => splits.map((n) => n == null ? "" : n >= 1 || !n ? new Intl.NumberFormat("en-US", {notation: "compact"}).format(n) : "")}],

@@ -127,7 +127,9 @@ kp.views.timeline = (place, data) => {
           if (x > wide) break;
           const w = length(n) * scale, hit = marks && marks[n];
           if (x + w < last + .5 && !hit && n !== picked) continue;  // under what is drawn already
-          const left = Math.max(x, -2), size = Math.max(Math.min(x + w, wide + 2) - left, 1);
+          // what is narrower than two pixels fills whole ones: halves of several would be pale
+          const begin = Math.max(x, -2), left = w < 2 ? Math.floor(begin) : begin;
+          const size = Math.max(w < 2 ? Math.round(w) : Math.min(x + w, wide + 2) - left, 1);
           last = Math.floor(left + size);
           boxes.push([left, rowY, size, n]);
           g.globalAlpha = marks && !hit ? .3 : 1;
