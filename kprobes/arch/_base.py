@@ -22,9 +22,10 @@ from ._insn import COMPUTED, Annul, Atomic, Decoded, Insn, Simulate
 from ._interrupts import ExceptionCpu, InterruptController
 from ._tables import Table
 
-__all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Bundles", "Decoded", "Entry", "Executing", "Files", "Frame",
-           "Insn", "Jump", "Linkage", "Order", "OutOfLine", "Pointers", "Registers", "Results", "Returning", "Simulate",
-           "Skips", "Table", "Traps", "Walking", "displacement", "identity", "plain_address", "signed", "verbatim"]
+__all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Bundles", "Decoded", "Entry", "Executing",
+           "Files", "Frame", "Insn", "Jump", "Linkage", "Order", "OutOfLine", "Pointers",
+           "Registers", "Results", "Returning", "Simulate", "Skips", "Table", "Traps", "Walking",
+           "displacement", "identity", "plain_address", "signed", "verbatim"]
 
 
 class Order(enum.Enum):

@@ -118,8 +118,9 @@ class Row:
             body = insn.raw
         elif kind == "slot":
             body = rest[: len(insn.raw)]
-        insn = Insn(addr=insn.addr, raw=insn.raw, span=insn.span, mode=insn.mode, name=self.name, reject=self.reject,
-                    body=body, boostable=self.boostable, delay_slot=self.delay_slot, links=self.links, lands=self.lands,
+        insn = Insn(addr=insn.addr, raw=insn.raw, span=insn.span, mode=insn.mode, name=self.name,
+                    reject=self.reject, body=body, boostable=self.boostable,
+                    delay_slot=self.delay_slot, links=self.links, lands=self.lands,
                     sends=self.sends, falls_through=self.falls_through, atomic=self.atomic)
         if self.extra is not None:
             insn = self.extra(insn, **fields)
@@ -237,7 +238,8 @@ class DecodeTable:
         """
         row = self.find(word)
         if row is None:
-            return Insn(addr=insn.addr, raw=insn.raw, span=insn.span, mode=insn.mode, name=insn.name, body=insn.raw)
+            return Insn(addr=insn.addr, raw=insn.raw, span=insn.span, mode=insn.mode,
+                        name=insn.name, body=insn.raw)
         return row.make(insn, word, rest)
 
 

@@ -41,8 +41,9 @@ from .displace import MASK, ZERO
 
 R = tuple(f"r{n}" for n in range(32))
 #: The calling standard's names of R; r15 is a saved register, too (s6), and r27 a temporary (t12).
-R_ABI = ("v0", *(f"t{n}" for n in range(8)), *(f"s{n}" for n in range(6)), "fp", *(f"a{n}" for n in range(6)),
-         *(f"t{n}" for n in range(8, 12)), "ra", "pv", "at", "gp", "sp", "zero")
+R_ABI = ("v0", *(f"t{n}" for n in range(8)), *(f"s{n}" for n in range(6)), "fp",
+         *(f"a{n}" for n in range(6)), *(f"t{n}" for n in range(8, 12)), "ra", "pv", "at", "gp",
+         "sp", "zero")
 F = tuple(f"f{n}" for n in range(31))  # f31 is always zero; stubs do not show it
 SIGN = 1 << 63
 
@@ -221,8 +222,8 @@ def fbgt(regs: Regs, insn: Insn, a: int, **_: int) -> int:
 
 MONITOR = "part of an exclusive sequence: a trap inside drops the reservation"
 FLAG = "reads a flag that traps clear, the one before it too"
-BRANCHES = {0x31: fbeq, 0x32: fblt, 0x33: fble, 0x35: fbne, 0x36: fbge, 0x37: fbgt,
-            0x38: blbc, 0x39: beq, 0x3A: blt, 0x3B: ble, 0x3C: blbs, 0x3D: bne, 0x3E: bge, 0x3F: bgt}
+BRANCHES = {0x31: fbeq, 0x32: fblt, 0x33: fble, 0x35: fbne, 0x36: fbge, 0x37: fbgt, 0x38: blbc,
+            0x39: beq, 0x3A: blt, 0x3B: ble, 0x3C: blbs, 0x3D: bne, 0x3E: bge, 0x3F: bgt}
 NEAR = "aaaaa iiiiiiiiiiiiiiiiiiiii"
 ROWS = (
     # "Control Instructions"

@@ -5,5 +5,6 @@ from __future__ import annotations
 from .._assembly import AssemblyText, CapstoneMode
 
 ARM = CapstoneMode("ARM", "ARM", "THUMB")
-ROWS = {"arm": AssemblyText(capstone=ARM, keystone=("ARM", "ARM")), "armeb": AssemblyText(capstone=ARM),
+ROWS = {"arm": AssemblyText(capstone=ARM, keystone=("ARM", "ARM")),
+        "armeb": AssemblyText(capstone=ARM),
         "cortexm": AssemblyText(capstone=CapstoneMode("ARM", "MCLASS", "THUMB"))}

@@ -43,7 +43,8 @@ TO_ARM = bytes.fromhex("7847c046")
 #: LDR pc, [pc, #-4], which takes mode bits
 LOAD = bytes.fromhex("04f01fe5")
 _ARM = Saving(
-    numbers=numbered("r0 r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 r11 r12 - lr"), volatile=some("r0 r1 r2 r3 r12 lr"), word=4,
+    numbers=numbered("r0 r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 r11 r12 - lr"),
+    volatile=some("r0 r1 r2 r3 r12 lr"), word=4,
     special=(("", words("little", 0xE10F0000), words("little", 0xE12CF000)),),  # MRS r0, CPSR; MSR CPSR_fs, r0
     move=lambda n: words("little", (0xE24DD000 if n < 0 else 0xE28DD000) | abs(n)),  # SUB, ADD sp, sp, #n: n <= 255
     store=lambda r, at: words("little", 0xE58D0000 | r << 12 | at),

@@ -51,7 +51,8 @@ def move_wide(d: int, value: int) -> bytes:
     register `d`, which is not SP.
     """
     assert d != SP
-    return b"".join(t32(opcode | half >> 1 & 0x400 | half >> 12, half << 4 & 0x7000 | d << 8 | half & 0xFF)
+    return b"".join(t32(opcode | half >> 1 & 0x400 | half >> 12,
+                        half << 4 & 0x7000 | d << 8 | half & 0xFF)
                     for opcode, half in _halves(0xF240, 0xF2C0, value))  # fmt: skip
 
 

@@ -45,9 +45,11 @@ from .thumb16 import TABLE16, is_wide
 ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc", "sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12"}
 WIDTHS = dict.fromkeys(D, 64)
 
-A_REGISTERS = Registers(names=(*R, "cpsr", *D, "fpscr", "tpidruro"), pc="pc", sp="sp", flags="cpsr", aliases=ALIASES,
+A_REGISTERS = Registers(names=(*R, "cpsr", *D, "fpscr", "tpidruro"), pc="pc", sp="sp", flags="cpsr",
+                        aliases=ALIASES,
                         widths=WIDTHS)
-M_REGISTERS = Registers(names=(*R, "xpsr", *D[:16], "fpscr"), pc="pc", sp="sp", flags="xpsr", aliases=ALIASES,
+M_REGISTERS = Registers(names=(*R, "xpsr", *D[:16], "fpscr"), pc="pc", sp="sp", flags="xpsr",
+                        aliases=ALIASES,
                         widths=dict.fromkeys(D[:16], 64))  # fmt: skip
 
 # --- decoding
@@ -259,8 +261,10 @@ OPENS = {0: re.compile(rb"[\s\S][\x40-\x7f\xc0-\xff]\x2d\xe9|\x04\xe0\x2d\xe5"),
 ARM = Arch(
     package="kprobes.arch.arm",
     name="arm", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, regs=A_REGISTERS,
-    traps=Traps(probe={4: A32_UDF}, end={0: A32_UDF, 1: T32_UDF}, modes={1: {2: T32_UDF}}), decode=decode_a,
-    abi=Abi(args=R[:4], returns=R[:2], results=Results(registers=4, memory=32, floats=True), stack_align=8,
+    traps=Traps(probe={4: A32_UDF}, end={0: A32_UDF, 1: T32_UDF}, modes={1: {2: T32_UDF}}),
+    decode=decode_a,
+    abi=Abi(args=R[:4], returns=R[:2], results=Results(registers=4, memory=32, floats=True),
+            stack_align=8,
             enter=leave_block),
     linkage=LINKAGE,
     jump=Jump(size=4, encode=b, modes={1: WIDE}), out_of_line=OutOfLine(max_displaced=18),
@@ -276,13 +280,15 @@ ARMEB = evolve(ARM, name="armeb", order=Order.BIG, interrupts=None,
                walking=evolve(ARM.walking, table=partial(table, Order.BIG)),
                files=Files(machines=((40, 32, "big"),), choose=be8))
 CORTEXM = evolve(
-    ARM, name="cortexm", regs=M_REGISTERS, decode=decode_m, traps=Traps(probe={2: T32_UDF}, end={1: T32_UDF}),
+    ARM, name="cortexm", regs=M_REGISTERS, decode=decode_m,
+    traps=Traps(probe={2: T32_UDF}, end={1: T32_UDF}),
     jump=WIDE,
     pointers=Pointers(mode_bits=1, mode="Thumb", same_mode=lambda regs, pc: pc | 1,
                       code_address=lambda addr, read: Entry(addr=addr & ~1, mode=1)),
     files=Files(machines=ARM.files.machines,
                 # Armv7-M ARM B1.5.3
-                vectors=lambda image: (int.from_bytes(image[:4], "little"), int.from_bytes(image[4:8], "little"))),
+                vectors=lambda image: (int.from_bytes(image[:4], "little"),
+                                       int.from_bytes(image[4:8], "little"))),
     interrupts=Nvic,
 )  # fmt: skip
 

@@ -58,6 +58,7 @@ ARM = Linux(
     calls=CallRules(table="arm", mmap_by_block=True, private={0xF0005: "set_tls"}),
     exits=(1, 248), clone=120,
     # HWCAP_TLS: code that looks there reads the thread pointer's register
-    storage=ThreadStorage(register="tpidruro", first=8, read="__aeabi_read_tp", platform=b"v7l", hwcap=1 << 15),
+    storage=ThreadStorage(register="tpidruro", first=8, read="__aeabi_read_tp", platform=b"v7l",
+                          hwcap=1 << 15),
     kernel_code=_helpers(Order.LITTLE), event_names=NAMES)
 ROWS = {"arm": ARM, "armeb": evolve(ARM, kernel_code=_helpers(Order.BIG))}

@@ -14,7 +14,8 @@ from .._interrupts import ExceptionCpu, line_number
 
 NMI, HARD_FAULT, SV_CALL, PEND_SV, SYS_TICK, FIRST = 2, 3, 11, 14, 15, 16
 INTERRUPTS = 240  #: of a board, at most
-NAMES = {"nmi": NMI - FIRST, "svcall": SV_CALL - FIRST, "pendsv": PEND_SV - FIRST, "systick": SYS_TICK - FIRST}
+NAMES = {"nmi": NMI - FIRST, "svcall": SV_CALL - FIRST, "pendsv": PEND_SV - FIRST,
+         "systick": SYS_TICK - FIRST}
 LOWEST = 256  #: a priority below every exception's: that of thread mode
 #: priorities that cannot be chosen
 FIXED: Mapping[int, int] = {1: -3, NMI: -2, HARD_FAULT: -1}

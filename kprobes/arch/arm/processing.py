@@ -20,8 +20,8 @@ TST, TEQ, CMP, CMN, ORR, MOV, BIC, MVN = range(8, 16)
 COMPARES = (TST, TEQ, CMP, CMN)
 #: SUB, RSB, ADD, ADC, SBC, RSC, CMP, CMN: invert the first operand, invert the second, carry in
 #: (None: the flag)
-SUMS = {2: (0, 1, 1), 3: (1, 0, 1), 4: (0, 0, 0), 5: (0, 0, None), 6: (0, 1, None), 7: (1, 0, None), CMP: (0, 1, 1),
-        CMN: (0, 0, 0)}
+SUMS = {2: (0, 1, 1), 3: (1, 0, 1), 4: (0, 0, 0), 5: (0, 0, None), 6: (0, 1, None), 7: (1, 0, None),
+        CMP: (0, 1, 1), CMN: (0, 0, 0)}
 
 
 def add_with_carry(x: int, y: int, carry: int) -> tuple[int, int, int]:

@@ -17,5 +17,6 @@ def _register(name: str, bits: int) -> tuple[str, int]:
     return re.sub(r"^w(?=\d|sp)", "x", name).replace("xsp", "sp"), 0
 
 
-ARM64 = AssemblyText(capstone=CapstoneMode("ARM64", "ARM"), keystone=("ARM64", "LITTLE_ENDIAN"), register=_register)
+ARM64 = AssemblyText(capstone=CapstoneMode("ARM64", "ARM"), keystone=("ARM64", "LITTLE_ENDIAN"),
+                     register=_register)
 ROWS = {"arm64": ARM64, "arm64be": ARM64}

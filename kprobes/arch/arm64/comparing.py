@@ -29,9 +29,11 @@ def find(code: bytes, _addr: int) -> OperandComparison | None:
     right = word >> 16 & 31
     discarded = word & 31 == ZERO
     if word & 0x7F800000 == 0x71000000 and discarded:  # SUBS (immediate)
-        return OperandComparison(bits, register(left), constant((word >> 10 & 0xFFF) << 12 * (word >> 22 & 1)))
+        return OperandComparison(bits, register(left),
+                                 constant((word >> 10 & 0xFFF) << 12 * (word >> 22 & 1)))
     if word & 0x7F800000 == 0x31000000 and discarded:  # ADDS (immediate)
-        return OperandComparison(bits, register(left), constant(-((word >> 10 & 0xFFF) << 12 * (word >> 22 & 1))))
+        return OperandComparison(bits, register(left),
+                                 constant(-((word >> 10 & 0xFFF) << 12 * (word >> 22 & 1))))
     if word & 0x7FE0FC00 == 0x6B000000 and discarded:  # SUBS (shifted register), by nothing
         return OperandComparison(bits, _value(left), _value(right))
     if word & 0x7FE0FC00 == 0x6B202000 and discarded:  # SUBS (extended register), UXTH

@@ -55,7 +55,8 @@ def _a64_patient(at: int) -> bytes:
 
 
 _ARM64 = Saving(
-    numbers=numbered(" ".join(f"x{n}" for n in range(31))), volatile=some(" ".join(f"x{n}" for n in (*range(19), 30))),
+    numbers=numbered(" ".join(f"x{n}" for n in range(31))),
+    volatile=some(" ".join(f"x{n}" for n in (*range(19), 30))),
     word=8, special=(("nzcv", words("little", 0xD53B4200), words("little", 0xD51B4200)),),  # MRS, MSR x0, NZCV
     move=lambda n: words("little", (0xD10003FF if n < 0 else 0x910003FF) | abs(n) << 10),  # SUB, ADD SP, SP, #n
     store=lambda r, at: words("little", 0xF9000000 | at // 8 << 10 | 31 << 5 | r),

@@ -364,9 +364,11 @@ ARM64 = Arch(
     # BRK #4, BRK #6
     traps=Traps(probe={4: bytes.fromhex("800020d4")}, end={0: bytes.fromhex("c00020d4")}),
     decode=fixed_width(DecodeTable(ROWS), "little"),
-    abi=Abi(args=X[:8], returns=("x0", "x1"), results=Results(registers=16, memory=16, apart=True, wide=True)),
+    abi=Abi(args=X[:8], returns=("x0", "x1"),
+            results=Results(registers=16, memory=16, apart=True, wide=True)),
     # RET
-    linkage=Linkage.in_register("x30", back=bytes.fromhex("c0035fd6"), frame=Frame(register="x29", address=8, next=0)),
+    linkage=Linkage.in_register("x30", back=bytes.fromhex("c0035fd6"),
+                                frame=Frame(register="x29", address=8, next=0)),
     jump=Jump(size=4, encode=jump), out_of_line=OutOfLine(max_displaced=20),
     pointers=Pointers(code_address=code_address, direct=True, without_signature=without_signature),
     walking=Walking(opens=OPENS, follow=following(addresses.use, 64, addresses.begins)),

@@ -25,5 +25,6 @@ ARM64 = StubFacts(
 ROWS = {
     # Arm ARM, C5.2: PSTATE.M of EL1h, PAN
     "arm64": evolve(ARM64, kernel=("cpsr", 0xF, 0x5), program=("cpsr", 1 << 22, 0)),
-    "arm64be": evolve(ARM64, taken={"cpsr": _widened, "fpcr": _reversed, "fpsr": _reversed}, qemu="aarch64_be"),
+    "arm64be": evolve(ARM64, taken={"cpsr": _widened, "fpcr": _reversed, "fpsr": _reversed},
+                      qemu="aarch64_be"),
 }

@@ -25,7 +25,8 @@ F = tuple(f"f{n}" for n in range(2, 128))  # f0 is 0.0, f1 is 1.0
 
 REGISTERS = Registers(
     names=(*R[:32], *SPECIAL, "pc", *R[32:], *F), pc="pc", sp="r12", flags="pr",
-    aliases={"gp": "r1", "sp": "r12", "tp": "r13", "rp": "b0", "ip": "pc", "cr_iip": "pc", "cr_ifs": "cfm",
+    aliases={"gp": "r1", "sp": "r12", "tp": "r13", "rp": "b0", "ip": "pc", "cr_iip": "pc",
+             "cr_ifs": "cfm",
              **{f"ret{n}": f"r{8 + n}" for n in range(4)}},
     widths={"r0": 0, "cfm": 38, "ar_ec": 6, **dict.fromkeys(F, 82)},
 )
@@ -195,7 +196,8 @@ def trap(insn: Insn) -> tuple[bytes, bytes]:
 
 # --- calls and powers
 
-ABI = Abi(args=R[32:40], returns=("r8", "r9"), results=Results(registers=0, memory=0, apart=True), stack_args=16)
+ABI = Abi(args=R[32:40], returns=("r8", "r9"), results=Results(registers=0, memory=0, apart=True),
+          stack_args=16)
 BACK = bundle.join(0x11, (NOP["M"], NOP["I"], 0x20 << 27 | 1 << 12))  # br.cond.sptk.many b0
 
 ARCHES = (
@@ -205,7 +207,8 @@ ARCHES = (
         traps=Traps(probe={SIZE: END}, end={0: END}), decode=decode,
         bundles=Bundles(size=SIZE, place=place, trap=trap, jump=jumps.home, no_jump=jumps.why_none),
         abi=ABI, linkage=Linkage.in_register("b0", back=BACK), jump=Jump(size=SIZE, encode=jump),
-        out_of_line=OutOfLine(max_displaced=SIZE, max_onward=2 * SIZE), walking=Walking(resyncs=True),
+        out_of_line=OutOfLine(max_displaced=SIZE, max_onward=2 * SIZE),
+        walking=Walking(resyncs=True),
         files=Files(machines=((50, 64, "little"),)),
     ),
 )

@@ -105,9 +105,12 @@ F = DecodeTable([
 B = DecodeTable([
     *(Row(f"0100 i - -- {IMM20} - --- {kind:03b} {Q}", name, effect, displace=away, extra=near)
       for kind, name, effect, away in (
-        (0, "br.cond", simulate.br_cond, displace.br_cond), (2, "br.wexit", simulate.br_wexit, displace.near),
-        (3, "br.wtop", simulate.br_wtop, displace.near), (5, "br.cloop", simulate.br_cloop, displace.near),
-        (6, "br.cexit", simulate.br_cexit, displace.near), (7, "br.ctop", simulate.br_ctop, displace.near))),
+        (0, "br.cond", simulate.br_cond, displace.br_cond),
+        (2, "br.wexit", simulate.br_wexit, displace.near),
+        (3, "br.wtop", simulate.br_wtop, displace.near),
+        (5, "br.cloop", simulate.br_cloop, displace.near),
+        (6, "br.cexit", simulate.br_cexit, displace.near),
+        (7, "br.ctop", simulate.br_ctop, displace.near))),
     Row(f"0101 i - -- {IMM20} - --- aaa {Q}", "br.call", simulate.br_call, links=True, extra=near),
     Row(f"0001 - - -- {'-' * 17} bbb - --- aaa {Q}", "br.call.b", simulate.br_call_b, links=True),
     Row(f"0000 - - -- 100000 {'-' * 11} bbb - --- 000 {Q}", "br.cond.b", simulate.br_cond_b,
@@ -134,11 +137,13 @@ TABLES = {"M": M, "I": I, "F": F, "B": B, "X": X}
 
 #: Their breakpoints are always executed: they do something when their predicate is false, or have
 #: none.
-ALWAYS = frozenset({"cmp.unc", "cmp.unc.imm", "tbit.unc", "fcmp.unc", "fclass.unc", "frcpa", "alloc", "flushrs",
-                    "loadrs", "cover", "clrrrb", "br.wexit", "br.wtop", "br.cloop", "br.cexit", "br.ctop",
-                    "brp", "rfi", "bsw", "epc", "vmsw"})  # fmt: skip
+ALWAYS = frozenset({"cmp.unc", "cmp.unc.imm", "tbit.unc", "fcmp.unc", "fclass.unc", "frcpa",
+                    "alloc", "flushrs", "loadrs", "cover", "clrrrb", "br.wexit", "br.wtop",
+                    "br.cloop", "br.cexit", "br.ctop", "brp", "rfi", "bsw", "epc",
+                    "vmsw"})  # fmt: skip
 #: What may stand behind another instruction in its copy, and how it then gets the displacement that
 #: it had.
-MOVED = {**dict.fromkeys(("br.cond", "br.wexit", "br.wtop", "br.cloop", "br.cexit", "br.ctop", "chk.a"), bundle.BRANCH),
+MOVED = {**dict.fromkeys(("br.cond", "br.wexit", "br.wtop", "br.cloop", "br.cexit", "br.ctop",
+                          "chk.a"), bundle.BRANCH),
          **dict.fromkeys(("chk.s.m", "chk.s.f", "chk.s.i"), bundle.CHK_S), "fchkf": bundle.FCHKF}  # fmt: skip
 SAME = frozenset({"br.cond.b", "br.ret"})

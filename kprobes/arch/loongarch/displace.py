@@ -14,8 +14,8 @@ from .._base import Insn, displacement, signed
 MASK = (1 << 64) - 1
 RA = 1
 B = 0x50000000
-PCADDU12I, ADDI_D, LU12I_W, ORI, LU32I_D, LU52I_D = (0x1C000000, 0x02C00000, 0x14000000, 0x03800000, 0x16000000,
-                                                     0x03000000)
+PCADDU12I, ADDI_D, LU12I_W, ORI, LU32I_D, LU52I_D = (0x1C000000, 0x02C00000, 0x14000000, 0x03800000,
+                                                     0x16000000, 0x03000000)
 
 
 def word(value: int) -> bytes:

@@ -31,15 +31,17 @@ from .displace import MASK
 
 R = tuple(f"r{n}" for n in range(32))
 #: The psABI's names of R; r21 has none.
-R_ABI = ("zero", "ra", "tp", "sp", *(f"a{n}" for n in range(8)), *(f"t{n}" for n in range(9)), "r21", "fp",
-         *(f"s{n}" for n in range(9)))
+R_ABI = ("zero", "ra", "tp", "sp", *(f"a{n}" for n in range(8)), *(f"t{n}" for n in range(9)),
+         "r21", "fp", *(f"s{n}" for n in range(9)))
 F = tuple(f"f{n}" for n in range(32))
-F_ABI = (*(f"fa{n}" for n in range(8)), *(f"ft{n}" for n in range(16)), *(f"fs{n}" for n in range(8)))
+F_ABI = (*(f"fa{n}" for n in range(8)), *(f"ft{n}" for n in range(16)),
+         *(f"fs{n}" for n in range(8)))
 FCC = tuple(f"fcc{n}" for n in range(8))
 
 REGISTERS = Registers(
     names=(*R, "pc", *F, *FCC, "fcsr0"), pc="pc", sp="r3",
-    aliases={**{alias: name for alias, name in zip(R_ABI, R, strict=True) if alias != name}, "s9": "r22",
+    aliases={**{alias: name for alias, name in zip(R_ABI, R, strict=True) if alias != name},
+             "s9": "r22",
              "csr_era": "pc", "fcsr": "fcsr0", **dict(zip(F_ABI, F, strict=True))},
     widths={"r0": 0, **dict.fromkeys(FCC, 1), "fcsr0": 32},  # r0 has no bits to write
 )

@@ -193,7 +193,8 @@ class OperandShape:
                                  if target is not None and target & 1 else "")
         return Insn(addr=insn.addr, raw=raw, name=insn.name, reject=reject, body=raw if insn.body else b"",
                     links=insn.links,
-                    falls_through=insn.falls_through, target=target, indirect=self.indirect and target is None,
+                    falls_through=insn.falls_through, target=target,
+                    indirect=self.indirect and target is None,
                     table=table, operand=operand, data=data)
 
     def address(self, addr: int, raw: bytes, e: int = 0, z: int = 0, **others: int) -> int | None:

@@ -135,7 +135,8 @@ def arithmetic(
 ROWS = (
     # 0000: immediate operations, bits, MOVEP
     *(row(f"0000 {op} 0 zz eeeeee", f"{name}I", DATA_ALTERABLE, sized=True, words=0)
-      for op, name in (("000", "OR"), ("001", "AND"), ("010", "SUB"), ("011", "ADD"), ("101", "EOR"))),
+      for op, name in (("000", "OR"), ("001", "AND"), ("010", "SUB"), ("011", "ADD"),
+                       ("101", "EOR"))),
     row("0000 110 0 zz eeeeee", "CMPI", DATA - {11}, sized=True),
     *(row(f"0000 {op} 0 00 111100", f"{name}I to CCR", words=2)
       for op, name in (("000", "OR"), ("001", "AND"), ("101", "EOR"))),
@@ -241,7 +242,8 @@ ROWS = (
     row("1110 0--- 11 eeeeee", "shift in memory", MEMORY_ALTERABLE),
     *(row(f"1110 1{op} 11 eeeeee", name, (CONTROL if op in ("000", "001", "011", "101")
                                           else CONTROL & ALTERABLE) | {0}, words=2, data=5)
-      for op, name in (("000", "BFTST"), ("001", "BFEXTU"), ("010", "BFCHG"), ("011", "BFEXTS"), ("100", "BFCLR"),
+      for op, name in (("000", "BFTST"), ("001", "BFEXTU"), ("010", "BFCHG"), ("011", "BFEXTS"),
+                       ("100", "BFCLR"),
                        ("101", "BFFFO"), ("110", "BFSET"), ("111", "BFINS"))),
     # 1010 and 1111
     row("1010 ------------", "line A", reject=EXCEPTION),
@@ -277,7 +279,8 @@ def decode(code: bytes, addr: int) -> Insn:
 # --- powers
 
 # SUBQ.L #4,A7 (no flags); RTS
-LINKAGE = Linkage.on_stack(4, back=bytes.fromhex("598f4e75"), frame=Frame(register="a6", address=4, next=0))
+LINKAGE = Linkage.on_stack(4, back=bytes.fromhex("598f4e75"),
+                           frame=Frame(register="a6", address=4, next=0))
 
 
 ILLEGAL = bytes.fromhex("4afc")
@@ -288,7 +291,8 @@ M68K = Arch(
     package="kprobes.arch.m68k",
     name="m68k", bits=32, order=Order.BIG, insn_align=2, max_insn=LONGEST, regs=REGISTERS,
     traps=Traps(probe={2: ILLEGAL}, end={0: ILLEGAL}),
-    decode=decode, abi=Abi(args=(), returns=("d0", "d1"), results=Results(registers=0, memory=0, apart=True),
+    decode=decode, abi=Abi(args=(), returns=("d0", "d1"),
+                           results=Results(registers=0, memory=0, apart=True),
                                stack_args=4, stack_align=4), linkage=LINKAGE,
     jump=Jump(size=6, encode=away.jump),
     out_of_line=OutOfLine(relocate=relocate, max_body=LONGEST + 4, max_displaced=14),

@@ -23,8 +23,10 @@ def _row(modes: str, *keystone: str) -> AssemblyText:
 
 
 ROWS = {
-    "mips": _row("MIPS32 BIG_ENDIAN", "MIPS", "MIPS32", "BIG_ENDIAN"), "mipsel": _row("MIPS32", "MIPS", "MIPS32"),
-    "mips64": _row("MIPS64 BIG_ENDIAN", "MIPS", "MIPS64", "BIG_ENDIAN"), "mips64el": _row("MIPS64", "MIPS", "MIPS64"),
+    "mips": _row("MIPS32 BIG_ENDIAN", "MIPS", "MIPS32", "BIG_ENDIAN"),
+    "mipsel": _row("MIPS32", "MIPS", "MIPS32"),
+    "mips64": _row("MIPS64 BIG_ENDIAN", "MIPS", "MIPS64", "BIG_ENDIAN"),
+    "mips64el": _row("MIPS64", "MIPS", "MIPS64"),
     "mips32r6": _row("MIPS32R6 BIG_ENDIAN"), "mips32r6el": _row("MIPS32R6"),
     "mips64r6": _row("MIPS64 MIPS32R6 BIG_ENDIAN"), "mips64r6el": _row("MIPS64 MIPS32R6"),
 }

@@ -19,7 +19,8 @@ NAMED = (0x08, 0x18)  #: release 6: BEQC, BNEC where the first register's number
 WITH_ZERO = (0x36, 0x3E)  #: release 6: BEQZC, BNEZC
 
 
-def find(bits: int, order: Literal["little", "big"], six: bool, code: bytes, _addr: int) -> OperandComparison | None:
+def find(bits: int, order: Literal["little", "big"], six: bool, code: bytes,
+         _addr: int) -> OperandComparison | None:
     """Return what an instruction compares: BEQ, BNE and their likely and compact kin, SLT and its
     kin; of release 6 also BEQZC and BNEZC.
 

@@ -70,4 +70,5 @@ def _mips(order: str, bits: int, release6: bool) -> Saving:
 
 ROWS = {f"mips{size}{end}": DetourCode(process=_mips(order, bits, release6))
         for end, order in (("", "big"), ("el", "little"))
-        for size, bits, release6 in (("", 32, False), ("64", 64, False), ("32r6", 32, True), ("64r6", 64, True))}
+        for size, bits, release6 in (("", 32, False), ("64", 64, False), ("32r6", 32, True),
+                                     ("64r6", 64, True))}

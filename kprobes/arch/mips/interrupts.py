@@ -59,6 +59,7 @@ def show(cpu: ExceptionCpu, lines: frozenset[int]) -> None:
         cpu.set_system("cause", value)
 
 
-RULES = InterruptRules(numbers=range(LINES), names={f"ip{n}": n for n in range(LINES)}, masked=masked, enter=enter,
+RULES = InterruptRules(numbers=range(LINES), names={f"ip{n}": n for n in range(LINES)},
+                       masked=masked, enter=enter,
                        wakes=wakes, show=show, order=lambda lines: sorted(lines, reverse=True))
 CONTROLLER = partial(InterruptLines, RULES)

@@ -39,8 +39,8 @@ F = tuple(f"f{n}" for n in range(32))
 _FIRST = ("zero", "at", "v0", "v1", "a0", "a1", "a2", "a3")
 _LAST = (*(f"s{n}" for n in range(8)), "t8", "t9", "k0", "k1", "gp", "sp", "fp", "ra")
 #: The ABIs' names by number: n64 passes four more arguments in registers.
-NAMES = {32: (*_FIRST, *(f"t{n}" for n in range(8)), *_LAST), 64: (*_FIRST, "a4", "a5", "a6", "a7", "t0", "t1", "t2",
-                                                                   "t3", *_LAST)}
+NAMES = {32: (*_FIRST, *(f"t{n}" for n in range(8)), *_LAST),
+         64: (*_FIRST, "a4", "a5", "a6", "a7", "t0", "t1", "t2", "t3", *_LAST)}
 
 
 def registers(bits: int) -> Registers:
@@ -256,7 +256,8 @@ def enter(regs: Regs, function: int) -> None:
 
 #: o32 keeps 16 bytes above sp for the callee to store a0 to a3 in, and the fifth argument follows;
 #: n64 keeps none.
-ABIS = {32: Abi(args=("a0", "a1", "a2", "a3"), returns=("v0", "v1"), results=Results(registers=0, memory=0),
+ABIS = {32: Abi(args=("a0", "a1", "a2", "a3"), returns=("v0", "v1"),
+                results=Results(registers=0, memory=0),
                 stack_args=16, stack_align=8, reserve=16, enter=enter),
         64: Abi(args=tuple(f"a{n}" for n in range(8)), returns=("v0", "v1"),
                 results=Results(registers=16, memory=16), enter=enter)}
@@ -298,9 +299,11 @@ def mips(
         package="kprobes.arch.mips",
         name=name, bits=bits, order=order, insn_align=4, max_insn=4, regs=registers(bits),
         traps=Traps(probe={4: word(0x000080CD, order)}, end={0: word(0x0000810D, order)}),  # BREAK 515, BREAK 516
-        decode=with_delay_slots(table, order.value, nop=bytes(4)), abi=ABIS[bits], linkage=linkage, jump=jump,
+        decode=with_delay_slots(table, order.value, nop=bytes(4)), abi=ABIS[bits], linkage=linkage,
+        jump=jump,
         out_of_line=OutOfLine(max_displaced=away.longest),
-        walking=Walking(conditioned=conditioned, reserved=reserved, leaves=partial(leaves, order), opens=OPENS[order],
+        walking=Walking(conditioned=conditioned, reserved=reserved, leaves=partial(leaves, order),
+                        opens=OPENS[order],
                         follow=following(partial(addresses.use, order), bits)),
         files=Files(machines=((8, bits, order.value),), choose=choose),
         interrupts=interrupts.CONTROLLER if bits == 32 else None,

@@ -36,7 +36,9 @@ def _row(bits: int, qemu: str = "", cpu: str = "") -> StubFacts:
 
 
 ROWS = {
-    **dict.fromkeys(("mips", "mipsel"), _row(32)), **dict.fromkeys(("mips64", "mips64el"), _row(64)),
-    "mips32r6": _row(32, "mips", "mips32r6-generic"), "mips32r6el": _row(32, "mipsel", "mips32r6-generic"),
+    **dict.fromkeys(("mips", "mipsel"), _row(32)),
+    **dict.fromkeys(("mips64", "mips64el"), _row(64)),
+    "mips32r6": _row(32, "mips", "mips32r6-generic"),
+    "mips32r6el": _row(32, "mipsel", "mips32r6-generic"),
     "mips64r6": _row(64, "mips64", "I6400"), "mips64r6el": _row(64, "mips64el", "I6400"),
 }

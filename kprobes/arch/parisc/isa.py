@@ -33,7 +33,8 @@ OTHERS = {"rp": "r2", "dp": "r27", "ret0": "r28", "ret1": "r29", "sp": "r30", "m
 SAR = 11  #: number of that control register
 
 #: r0 is always zero; stubs show the processor status word in its place.
-REGISTERS = Registers(names=(*R[1:], "pc", "psw", "sar", *SR, "cr27", *F), pc="pc", sp="r30", flags="psw",
+REGISTERS = Registers(names=(*R[1:], "pc", "psw", "sar", *SR, "cr27", *F), pc="pc", sp="r30",
+                      flags="psw",
                       aliases=GENERAL | OTHERS, widths={"sar": 5})
 
 WIDE = "is for 64-bit registers"
@@ -202,7 +203,8 @@ def return_to(regs: Regs, target: int) -> None:
 LINKAGE = Linkage(get=returns_to, set=return_to, back=bytes.fromhex("e840c000") + NOP)  # BV r0(r2)
 #: The last 32 bytes of a caller's frame are the callee's, and so are the words of the arguments
 #: before them.
-ABI = Abi(args=("r26", "r25", "r24", "r23"), returns=("r28", "r29"), results=Results(registers=0, memory=0, apart=True),
+ABI = Abi(args=("r26", "r25", "r24", "r23"), returns=("r28", "r29"),
+          results=Results(registers=0, memory=0, apart=True),
           stack_args=52, stack_align=64, reserve=48, upwards=True, enter=enter)
 # BREAK 31 and 30, which Linux has for its own
 PROBE, END = bytes.fromhex("03ff801f"), bytes.fromhex("03ff801e")

@@ -19,4 +19,5 @@ def _row(modes: str, *keystone: str) -> AssemblyText:
 
 
 ROWS = {"ppc": _row("32 BIG_ENDIAN", "PPC", "PPC32", "BIG_ENDIAN"),
-        "ppc64": _row("64 BIG_ENDIAN", "PPC", "PPC64", "BIG_ENDIAN"), "ppc64le": _row("64", "PPC", "PPC64")}
+        "ppc64": _row("64 BIG_ENDIAN", "PPC", "PPC64", "BIG_ENDIAN"),
+        "ppc64le": _row("64", "PPC", "PPC64")}

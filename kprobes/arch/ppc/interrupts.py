@@ -37,6 +37,7 @@ def enter(cpu: ExceptionCpu, line: int) -> int:
     return (0xFFF00000 if msr & IP else 0) + VECTOR[line]
 
 
-RULES = InterruptRules(numbers=range(2), names={"external": EXTERNAL, "decrementer": DECREMENTER}, masked=masked,
+RULES = InterruptRules(numbers=range(2), names={"external": EXTERNAL, "decrementer": DECREMENTER},
+                       masked=masked,
                        enter=enter)
 CONTROLLER = partial(InterruptLines, RULES)

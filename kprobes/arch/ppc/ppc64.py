@@ -52,7 +52,8 @@ def addpcis_elsewhere(order: Order, insn: Insn, to: int, t: int, d: int, e: int,
     """
     value = insn.next + (signed(d << 6 | e << 1 | f, 16) << 16) & MASK
     same = t << 21 | t << 16
-    code = (15 << 26 | t << 21 | value >> 48, 24 << 26 | same | value >> 32 & 0xFFFF, 30 << 26 | same | 0x07C6,
+    code = (15 << 26 | t << 21 | value >> 48, 24 << 26 | same | value >> 32 & 0xFFFF,
+            30 << 26 | same | 0x07C6,
             25 << 26 | same | value >> 16 & 0xFFFF, 24 << 26 | same | value & 0xFFFF)  # fmt: skip
     return b"".join(word(each, order) for each in code)
 
@@ -223,10 +224,12 @@ def call_stub(order: Order) -> re.Pattern[bytes]:
     Source: ELFv2 ABI, section 4.2.5.3, "Procedure Linkage Table".
     """
     any_byte = rb"[\s\S]"
-    words_ = (rb"\xf8\x41\x00\x18", rb"\x3d[\x62\x82]" + 2 * any_byte, rb"\xe9[\x82\x8b\x8c]" + 2 * any_byte,
+    words_ = (rb"\xf8\x41\x00\x18", rb"\x3d[\x62\x82]" + 2 * any_byte,
+              rb"\xe9[\x82\x8b\x8c]" + 2 * any_byte,
               rb"\x7d\x89\x03\xa6", rb"\x4e\x80\x04\x20")
     if order is Order.LITTLE:
-        words_ = (rb"\x18\x00\x41\xf8", 2 * any_byte + rb"[\x62\x82]\x3d", 2 * any_byte + rb"[\x82\x8b\x8c]\xe9",
+        words_ = (rb"\x18\x00\x41\xf8", 2 * any_byte + rb"[\x62\x82]\x3d",
+                  2 * any_byte + rb"[\x82\x8b\x8c]\xe9",
                   rb"\xa6\x03\x89\x7d", rb"\x20\x04\x80\x4e")
     keep, high, load, move, jump = words_
     return re.compile(keep + b"(?:" + high + b")?" + load + move + jump)
@@ -250,9 +253,11 @@ def enter(regs: Regs, function: int) -> None:
 #: bytes of the parameter save area, which the caller provides for the eight arguments in registers
 #: too
 HOMES = 64
-V1 = Abi(args=R[3:11], returns=("r3", "r4"), results=Results(registers=0, memory=0), stack_args=48 + HOMES,
+V1 = Abi(args=R[3:11], returns=("r3", "r4"), results=Results(registers=0, memory=0),
+         stack_args=48 + HOMES,
          reserve=48 + HOMES, enter=enter)
-V2 = evolve(V1, results=Results(registers=16, memory=64, floats=True), stack_args=32 + HOMES, reserve=32 + HOMES)
+V2 = evolve(V1, results=Results(registers=16, memory=64, floats=True), stack_args=32 + HOMES,
+            reserve=32 + HOMES)
 
 
 def ppc64(
@@ -269,7 +274,8 @@ def ppc64(
     return powerpc(
         64, order, decoder(order), abi, name=name, max_insn=8,
         out_of_line=OutOfLine(relocate=relocator(order), max_displaced=20),
-        walking=Walking(resyncs=True, follow=following(partial(addresses.use, order), 64), stubs=call_stub(order)),
+        walking=Walking(resyncs=True, follow=following(partial(addresses.use, order), 64),
+                        stubs=call_stub(order)),
         pointers=Pointers(code_address=code_address(order)),
         files=Files(machines=((21, 64, order.value),), choose=choose),
     )  # fmt: skip

@@ -28,9 +28,11 @@ F = tuple(f"f{n}" for n in range(32))
 CR = tuple(f"cr{n}" for n in range(8))
 
 REGISTERS = Registers(
-    names=(*R, "pc", "lr", "ctr", "cr", "xer", "msr", *F, "fpscr", *CR), pc="pc", sp="r1", flags="cr",
+    names=(*R, "pc", "lr", "ctr", "cr", "xer", "msr", *F, "fpscr", *CR), pc="pc", sp="r1",
+    flags="cr",
     aliases={"sp": "r1", "nip": "pc", "link": "lr", "ccr": "cr",
-             **{f"gpr{n}": name for n, name in enumerate(R)}, **{f"fpr{n}": name for n, name in enumerate(F)}},
+             **{f"gpr{n}": name for n, name in enumerate(R)},
+             **{f"fpr{n}": name for n, name in enumerate(F)}},
     widths={"cr": 32, "xer": 32, "fpscr": 32, **dict.fromkeys(F, 64), **dict.fromkeys(CR, 4)},
 )  # fmt: skip
 
@@ -285,10 +287,12 @@ def powerpc(
     trap = word(0x7FE00008, order)  # tw 31,0,0
     return Arch(
         package="kprobes.arch.ppc",
-        bits=bits, order=order, insn_align=4, regs=REGISTERS, traps=Traps(probe={4: trap}, end={0: trap}),
+        bits=bits, order=order, insn_align=4, regs=REGISTERS,
+        traps=Traps(probe={4: trap}, end={0: trap}),
         decode=decode, abi=abi,
         linkage=Linkage.in_register("lr", back=word(0x4E800020, order),  # BLR
-                                    frame=Frame(register="r1", address={32: 4, 64: 16}[bits], next=0, above=True)),
+                                    frame=Frame(register="r1", address={32: 4, 64: 16}[bits],
+                                                next=0, above=True)),
         jump=Jump(size=4, encode=partial(jump, order, (1 << bits) - 1)),
         interrupts=CONTROLLER if bits == 32 else None, **rest,
     )  # fmt: skip

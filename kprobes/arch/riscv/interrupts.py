@@ -75,6 +75,7 @@ def order(lines: Iterable[int]) -> list[int]:
     return sorted(lines, key=lambda line: (rank.get(line, 0 if line >= 16 else 4), -line))
 
 
-RULES = InterruptRules(numbers=range(32), names={"software": SOFTWARE, "timer": TIMER, "external": EXTERNAL},
+RULES = InterruptRules(numbers=range(32),
+                       names={"software": SOFTWARE, "timer": TIMER, "external": EXTERNAL},
                        masked=masked, enter=enter, wakes=wakes, show=show, order=order)
 CONTROLLER = partial(InterruptLines, RULES)

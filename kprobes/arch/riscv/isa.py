@@ -37,8 +37,8 @@ X = ("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{n}" for
      *(f"s{n}" for n in range(2, 12)),
      "t3", "t4", "t5", "t6")  # fmt: skip
 F = tuple(f"f{n}" for n in range(32))
-F_ABI = (*(f"ft{n}" for n in range(8)), "fs0", "fs1", *(f"fa{n}" for n in range(8)), *(f"fs{n}" for n in range(2, 12)),
-         *(f"ft{n}" for n in range(8, 12)))  # fmt: skip
+F_ABI = (*(f"ft{n}" for n in range(8)), "fs0", "fs1", *(f"fa{n}" for n in range(8)),
+         *(f"fs{n}" for n in range(2, 12)), *(f"ft{n}" for n in range(8, 12)))  # fmt: skip
 LINKS = (1, 5)  # "Unconditional Jumps": calls and returns go through x1 or x5
 
 REGISTERS = Registers(
@@ -224,7 +224,8 @@ def short_rows(bits: int, mask: int) -> tuple[Row, ...]:
     far = partial(cj_type, mask)
     elsewhere = partial(away.c_branch, mask)
     # C.ADDIW in RV64
-    rv32 = (Row("001 i j kk m n o ppp q 01", "C.JAL", c_jal, displace=partial(away.c_jal, mask), links=True,
+    rv32 = (Row("001 i j kk m n o ppp q 01", "C.JAL", c_jal, displace=partial(away.c_jal, mask),
+                links=True,
                 extra=far),)
     return (
         Row("0000 0000 0000 0000", "C.UNIMP", reject="permanently illegal"),
@@ -332,15 +333,19 @@ def riscv(bits: int) -> Arch:
     """Make the architecture RV32 or RV64; `bits`: 32 or 64."""
     return Arch(
         package="kprobes.arch.riscv",
-        name=f"riscv{bits}", bits=bits, order=Order.LITTLE, insn_align=2, max_insn=4, regs=REGISTERS,
+        name=f"riscv{bits}", bits=bits, order=Order.LITTLE, insn_align=2, max_insn=4,
+        regs=REGISTERS,
         # C.EBREAK, EBREAK
-        traps=Traps(probe={2: bytes.fromhex("0290"), 4: bytes.fromhex("73001000")}, end={0: bytes.fromhex("73001000")}),
+        traps=Traps(probe={2: bytes.fromhex("0290"), 4: bytes.fromhex("73001000")},
+                    end={0: bytes.fromhex("73001000")}),
         decode=decoder(bits),
         abi=Abi(args=X[10:18], returns=("a0", "a1"),
                 results=Results(registers=bits // 4, memory=bits // 4, wide=True)),
         linkage=Linkage.in_register("ra", back=bytes.fromhex("8280"),  # C.JR ra
-                                    frame=Frame(register="s0", address=-bits // 8, next=-2 * bits // 8)),
-        jump=Jump(size=4, encode=partial(away.jump, (1 << bits) - 1)), out_of_line=OutOfLine(max_displaced=12),
+                                    frame=Frame(register="s0", address=-bits // 8,
+                                                next=-2 * bits // 8)),
+        jump=Jump(size=4, encode=partial(away.jump, (1 << bits) - 1)),
+        out_of_line=OutOfLine(max_displaced=12),
         walking=Walking(leaves=leaves, follow=following(addresses.use, bits, addresses.begins)),
         files=Files(machines=((243, bits, "little"),)),
         interrupts=interrupts.CONTROLLER,

@@ -18,10 +18,12 @@ RELATIVE = {0xC6D: 32, 0xC6F: 32, 0xC68: 64, 0xC6A: 64}  # CRL, CLRL, CGRL, CLGR
 SIL = {0xE554: (16, True), 0xE555: (16, False), 0xE55C: (32, True), 0xE55D: (32, False),
        0xE558: (64, True), 0xE559: (64, False)}
 #: CRJ, CLRJ, CRB, CLRB; CGRJ, CLGRJ, CGRB, CLGRB: compare two registers and branch
-AND_BRANCH = {0xEC76: 32, 0xEC77: 32, 0xECF6: 32, 0xECF7: 32, 0xEC64: 64, 0xEC65: 64, 0xECE4: 64, 0xECE5: 64}
+AND_BRANCH = {0xEC76: 32, 0xEC77: 32, 0xECF6: 32, 0xECF7: 32, 0xEC64: 64, 0xEC65: 64, 0xECE4: 64,
+              0xECE5: 64}
 #: CIJ, CIB; CLIJ, CLIB; CGIJ, CGIB; CLGIJ, CLGIB: a register and a constant of 8 bits
-AND_BRANCH_CONSTANT = {0xEC7E: (32, True), 0xECFE: (32, True), 0xEC7F: (32, False), 0xECFF: (32, False),
-                       0xEC7C: (64, True), 0xECFC: (64, True), 0xEC7D: (64, False), 0xECFD: (64, False)}
+AND_BRANCH_CONSTANT = {0xEC7E: (32, True), 0xECFE: (32, True), 0xEC7F: (32, False),
+                       0xECFF: (32, False), 0xEC7C: (64, True), 0xECFC: (64, True),
+                       0xEC7D: (64, False), 0xECFD: (64, False)}
 CLC = 0xD5
 LENGTHS = {2: 16, 4: 32, 8: 64}  #: bytes that CLC compares -> bits
 

@@ -27,7 +27,8 @@ def _s390x_constant(register: int, value: int) -> bytes:
 
 
 _S390X = Saving(
-    numbers=numbered(" ".join(f"r{n}" for n in range(16))), volatile=some("r0 r1 r2 r3 r4 r5 r14"), word=8, area=160,
+    numbers=numbered(" ".join(f"r{n}" for n in range(16))), volatile=some("r0 r1 r2 r3 r4 r5 r14"),
+    word=8, area=160,
     special=(("", bytes.fromhex("b2220000"), bytes.fromhex("0400")),),  # IPM, SPM r0
     move=lambda n: _s390x_access(0x71, 15, n & 0xFFFFF), store=partial(_s390x_access, 0x24),  # LAY; STG
     load=partial(_s390x_access, 0x04),

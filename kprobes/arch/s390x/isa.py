@@ -55,7 +55,8 @@ F, LOW = tuple(f"f{n}" for n in range(32)), tuple(f"v{n}_low" for n in range(32)
 
 REGISTERS = Registers(
     names=(*R, "pc", "pswm", *A, *F, *LOW, "fpc"), pc="pc", sp="r15", flags="pswm",
-    aliases={"sp": "r15", "lr": "r14", "pswa": "pc", **{f"v{n}_high": name for n, name in enumerate(F)}},
+    aliases={"sp": "r15", "lr": "r14", "pswa": "pc",
+             **{f"v{n}_high": name for n, name in enumerate(F)}},
     widths={**dict.fromkeys(A, 32), "fpc": 32},
 )  # fmt: skip
 
@@ -393,13 +394,14 @@ PSW = "changes the PSW, which the trap after it depends on"
 REFUSED = {
     "raises an operation exception": {"ILLEGAL": 0x00},
     EXCEPTION: {"SVC": 0x0A, "TRAP2": 0x01FF, "TRAP4": 0xB2FF, "MC": 0xAF, "DIAG": 0x83},
-    "changes the addressing mode": {"BSM": 0x0B, "BASSM": 0x0C, "SAM24": 0x010C, "SAM31": 0x010D, "SAM64": 0x010E},
-    PSW: {"SSM": 0x80, "LPSW": 0x82, "STNSM": 0xAC, "STOSM": 0xAD, "LPSWE": 0xB2B2, "SPKA": 0xB20A, "SAC": 0xB219,
-          "SACF": 0xB279},
-    PRIVILEGED: {"LCTL": 0xB7, "SIGP": 0xAE, "PTLB": 0xB20D, "SPX": 0xB210, "SIE": 0xB214, "IPTE": 0xB221,
-                 "SSAR": 0xB225, "SSKE": 0xB22B,
-              "PALB": 0xB248, "CSP": 0xB250, "CSPG": 0xB98A, "IDTE": 0xB98E, "CRDTE": 0xB98F, "SSAIR": 0xB99F,
-                 "PFMF": 0xB9AF, "LASP": 0xE500},
+    "changes the addressing mode": {"BSM": 0x0B, "BASSM": 0x0C, "SAM24": 0x010C, "SAM31": 0x010D,
+                                    "SAM64": 0x010E},
+    PSW: {"SSM": 0x80, "LPSW": 0x82, "STNSM": 0xAC, "STOSM": 0xAD, "LPSWE": 0xB2B2, "SPKA": 0xB20A,
+          "SAC": 0xB219, "SACF": 0xB279},
+    PRIVILEGED: {"LCTL": 0xB7, "SIGP": 0xAE, "PTLB": 0xB20D, "SPX": 0xB210, "SIE": 0xB214,
+                 "IPTE": 0xB221, "SSAR": 0xB225, "SSKE": 0xB22B, "PALB": 0xB248, "CSP": 0xB250,
+                 "CSPG": 0xB98A, "IDTE": 0xB98E, "CRDTE": 0xB98F, "SSAIR": 0xB99F, "PFMF": 0xB9AF,
+                 "LASP": 0xE500},
     "branches through the linkage stack or into another address space": {
         "PR": 0x0101, "PC": 0xB218, "PT": 0xB228, "PTI": 0xB99E, "BAKR": 0xB240, "BSA": 0xB25A, "BSG": 0xB258,
         "RP": 0xB277},
@@ -449,7 +451,8 @@ def compare_rows() -> tuple[Row, ...]:
                (f"rrrr mmmm {RI16} jjjjjjjj", "IJ", near, away.near, (0x7C, 0x7D, 0x7E, 0x7F)),
                (f"rrrr tttt {S12} mmmm ----", "RB", computed, as_it_is, (0xE4, 0xE5, 0xF6, 0xF7)),
                (f"rrrr mmmm {S12} jjjjjjjj", "IB", computed, as_it_is, (0xFC, 0xFD, 0xFE, 0xFF)))
-    return tuple(Row(f"11101100 {fields} {opcode:08b}", name + suffix, partial(compare, bits, arithmetic),
+    return tuple(Row(f"11101100 {fields} {opcode:08b}", name + suffix,
+                     partial(compare, bits, arithmetic),
                      displace=elsewhere, extra=extra)
                  for fields, suffix, extra, elsewhere, opcodes in formats
                  for (name, bits, arithmetic), opcode in zip(kinds, opcodes, strict=True))

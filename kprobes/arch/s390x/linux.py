@@ -16,11 +16,14 @@ def _pair(regs: Regs) -> int:
 
 
 ROWS = {"s390x": Linux(
-    memory=MemoryCalls(code=bytes.fromhex("0a"), number="", args=("r2", "r3", "r4", "r5", "r6", "r7"), result="r2",
+    memory=MemoryCalls(code=bytes.fromhex("0a"), number="",
+                       args=("r2", "r3", "r4", "r5", "r6", "r7"), result="r2",
                        map=90, unmap=91, mapped_by_block=True),
     calls=CallRules(table="s390x", number="r1", mmap_by_block=True),
     exits=(1, 248), clone=120, clone_flags=1, trap=(SIGILL, 2),
-    storage=ThreadStorage(register="a0", halves=("a0", "a1"), below=True, itself=True, call="__tls_get_offset",
+    storage=ThreadStorage(register="a0", halves=("a0", "a1"), below=True, itself=True,
+                          call="__tls_get_offset",
                           pair=_pair, from_pointer=True, leaves_in_link=True),
-    kernel_registers=KernelRegisters(marks=("psw.addr",), names={"psw.addr": "pc"}, array="gprs", prefix="r"),
+    kernel_registers=KernelRegisters(marks=("psw.addr",), names={"psw.addr": "pc"}, array="gprs",
+                                     prefix="r"),
     event_names=tuple(f"r{n}" for n in range(16)))}

@@ -29,7 +29,8 @@ R = tuple(f"r{n}" for n in range(16))
 #: In the order of DWARF's numbers. The bank of floating-point registers that FPSCR.FR hides has no
 #: names.
 REGISTERS = Registers(
-    names=(*R, "pc", "pr", "gbr", "vbr", "mach", "macl", "sr", "fpul", "fpscr", *(f"fr{n}" for n in range(16))),
+    names=(*R, "pc", "pr", "gbr", "vbr", "mach", "macl", "sr", "fpul", "fpscr",
+           *(f"fr{n}" for n in range(16))),
     pc="pc", sp="r15", flags="sr", aliases={"sp": "r15", "fp": "r14"},
 )
 
@@ -233,8 +234,10 @@ def sh4(name: str, order: Order) -> Arch:
     return Arch(
         package="kprobes.arch.sh",
         name=name, bits=32, order=order, insn_align=2, max_insn=2, regs=REGISTERS,
-        traps=Traps(probe={2: trap}, end={0: trap}), decode=with_delay_slots(DecodeTable(ROWS), order.value, nop=nop),
-        abi=Abi(args=R[4:8], returns=("r0", "r1"), results=Results(registers=0, memory=0, apart=True), stack_align=8),
+        traps=Traps(probe={2: trap}, end={0: trap}),
+        decode=with_delay_slots(DecodeTable(ROWS), order.value, nop=nop),
+        abi=Abi(args=R[4:8], returns=("r0", "r1"),
+                results=Results(registers=0, memory=0, apart=True), stack_align=8),
         linkage=Linkage.in_register("pr", back=half(0x000B) + nop),
         walking=Walking(table=partial(table, order)),
         files=Files(machines=((42, 32, order.value),), choose=partial(of_flags, name)),

@@ -16,8 +16,8 @@ FSCHG, MOVT_R0 = 0xF3FD, 0x0029
 #: MOV.B, MOV.W and MOV.L @(R0,Rm),Rn: low bits -> bytes that are read
 INDEXED = {0xC: 1, 0xD: 2, 0xE: 4}
 #: high bits -> low bits of what sets the register in bits 11:8
-SETS = {0: (2, 10, 12, 13, 14), 2: (4, 5, 6, 9, 10, 11, 13), 3: range(16), 4: range(16), 5: range(16), 6: range(16),
-        7: range(16), 9: range(16), 13: range(16), 14: range(16)}
+SETS = {0: (2, 10, 12, 13, 14), 2: (4, 5, 6, 9, 10, 11, 13), 3: range(16), 4: range(16),
+        5: range(16), 6: range(16), 7: range(16), 9: range(16), 13: range(16), 14: range(16)}
 #: high bytes of what sets R0 without saying so
 SETS_R0 = (0x84, 0x85, 0xC4, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB)
 

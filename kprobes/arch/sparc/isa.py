@@ -71,8 +71,8 @@ def integer(icc: int, c: int) -> bool:
 
 #: FBfcc: for each condition, bit n is set where it holds for fcc n (equal, less, greater,
 #: unordered).
-FLOATING = (0b0000, 0b1110, 0b0110, 0b1010, 0b0010, 0b1100, 0b0100, 0b1000, 0b1111, 0b0001, 0b1001, 0b0101, 0b1101,
-            0b0011, 0b1011, 0b0111)
+FLOATING = (0b0000, 0b1110, 0b0110, 0b1010, 0b0010, 0b1100, 0b0100, 0b1000, 0b1111, 0b0001, 0b1001,
+            0b0101, 0b1101, 0b0011, 0b1011, 0b0111)
 
 
 def icc(regs: Regs, c: int, **_: int) -> bool:
@@ -303,7 +303,8 @@ def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
         package="kprobes.arch.sparc",
         name=name, bits=bits, order=Order.BIG, insn_align=4, max_insn=4, regs=registers(bits),
         traps=Traps(probe={4: bytes.fromhex("0010bad1")}, end={0: bytes.fromhex("0010bad2")}),  # UNIMP, ILLTRAP
-        decode=with_delay_slots(DecodeTable(rows9(mask, to) if bits == 64 else rows8(mask, to)), "big", nop=NOP,
+        decode=with_delay_slots(DecodeTable(rows9(mask, to) if bits == 64 else rows8(mask, to)),
+                                "big", nop=NOP,
                                 may_stand="UNIMP"),
         abi=Abi(args=R[8:14], returns=("o0", "o1"),
                 results=Results(registers=32, memory=32, apart=bits == 32),

@@ -6,7 +6,8 @@ from .._compiling import Compiling, Triple
 
 #: code that keeps to its caller's window: LLVM makes such of functions that call nothing and use
 #: neither locals nor outs; see _flat()
-FLAT = ",".join(["+reserve-g5", *(f"+reserve-{name}{n}" for name, count in (("l", 8), ("o", 6)) for n in range(count))])
+FLAT = ",".join(["+reserve-g5", *(f"+reserve-l{n}" for n in range(8)),
+                 *(f"+reserve-o{n}" for n in range(6))])
 MOV_O7_G5 = bytes.fromhex("8a10000f")
 RETL = bytes.fromhex("81c3e008")
 JMP_G5 = bytes.fromhex("81c16008")

@@ -26,7 +26,8 @@ from . import displace as away
 from .contexts import MASK, A, D, fret, restore, ret, save_upper
 
 Test = Callable[[int, int], bool]
-REGISTERS = Registers(names=(*D, *A, "pc", "psw", "pcxi", "fcx", "lcx", "icr"), pc="pc", sp="a10", flags="psw",
+REGISTERS = Registers(names=(*D, *A, "pc", "psw", "pcxi", "fcx", "lcx", "icr"), pc="pc", sp="a10",
+                      flags="psw",
                       aliases={"sp": "a10", "ra": "a11", "lr": "a11"})
 
 
@@ -257,8 +258,10 @@ def two_rows(
         simulations: one for each name.
     """
     pairs = [*zip("01", names.split(), simulations, strict=True)]
-    return tuple(Row(f"{bit} {I15} {field} ssss {opcode}", name, simulate, displace=away.branch, extra=near)
-                 for field, opcode in (("tttt", registers), ("cccc", constant)) for bit, name, simulate in pairs)
+    return tuple(Row(f"{bit} {I15} {field} ssss {opcode}", name, simulate, displace=away.branch,
+                     extra=near)
+                 for field, opcode in (("tttt", registers), ("cccc", constant))
+                 for bit, name, simulate in pairs)
 
 
 FULL = (
@@ -319,10 +322,12 @@ TRICORE = Arch(
     name="tricore", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, regs=REGISTERS,
     # DEBUG
     traps=Traps(probe={2: bytes.fromhex("00a0"), 4: bytes.fromhex("0d000001")}, end={0: bytes.fromhex("00a0")}),
-    decode=decode, abi=Abi(args=D[4:8], pointers=A[4:8], returns=("d2", "d3"), stack_align=8, enter=save_upper),
+    decode=decode, abi=Abi(args=D[4:8], pointers=A[4:8], returns=("d2", "d3"), stack_align=8,
+                           enter=save_upper),
     linkage=Linkage.in_register("a11", back=bytes.fromhex("dc0b"),  # JI
                                 # FRET pops
-                                returning=Returning(restore=restore, reloaded=True, shares_frames=True, may_pop=(4,))),
+                                returning=Returning(restore=restore, reloaded=True,
+                                                    shares_frames=True, may_pop=(4,))),
     jump=Jump(size=4, encode=away.jump), out_of_line=OutOfLine(max_body=12, max_displaced=16),
     files=Files(machines=((44, 32, "little"),)),
 )  # fmt: skip

@@ -11,7 +11,9 @@ from .._insn import Insn
 from .shape import EncodingShape, measure
 
 PUSHED = 8  #: the number that stands for the word on top of the stack here
-LEA, STORES, LOADS = 0x8D, {0x88: 1, 0x89: 4, 0x01: 4, 0x39: 4, 0x3B: 4}, {0x8B: 4, 0x03: 4, 0x33: 4, 0x2B: 4, 0x0B: 4}
+LEA = 0x8D
+STORES = {0x88: 1, 0x89: 4, 0x01: 4, 0x39: 4, 0x3B: 4}
+LOADS = {0x8B: 4, 0x03: 4, 0x33: 4, 0x2B: 4, 0x0B: 4}
 MOVZX = {0xB6: 1, 0xB7: 2, 0xBE: 1, 0xBF: 2}  #: in the two-byte map, MOVSX too
 #: in the two-byte map loads and stores of vectors: MOVUPS, MOVAPS, MOVDQA, MOVDQU
 VECTORS = frozenset((0x10, 0x11, 0x28, 0x29, 0x6F, 0x7F))
@@ -44,7 +46,8 @@ def _modrm(shape: EncodingShape, raw: bytes) -> AddressUse:
     reg, rm, opcode = shape.modrm >> 3 & 7, shape.modrm & 7, shape.opcode
     if not shape.memory:
         if shape.map == 0 and opcode in (0x81, 0x83) and not reg:  # ADD of a constant
-            return AddressUse(rm, int.from_bytes(raw[shape.imm_at :], "little", signed=True), into=(rm,))
+            return AddressUse(rm, int.from_bytes(raw[shape.imm_at :], "little", signed=True),
+                              into=(rm,))
         return AddressUse(into=(reg, rm) if shape.modrm else (0,))
     offset = int.from_bytes(raw[shape.disp_at : shape.imm_at], "little", signed=True)
     plain = rm != 4 and not (shape.modrm < 0x40 and rm == 5)  # no index, and a base

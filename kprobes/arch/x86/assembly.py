@@ -31,5 +31,7 @@ def _register(name: str, bits: int) -> tuple[str, int]:
     return f"{wide}{pointer}" if pointer else extended, above
 
 
-ROWS = {"x86_64": AssemblyText(capstone=CapstoneMode("X86", "64"), keystone=("X86", "64"), register=_register),
-        "i386": AssemblyText(capstone=CapstoneMode("X86", "32"), keystone=("X86", "32"), register=_register)}
+ROWS = {"x86_64": AssemblyText(capstone=CapstoneMode("X86", "64"), keystone=("X86", "64"),
+                               register=_register),
+        "i386": AssemblyText(capstone=CapstoneMode("X86", "32"), keystone=("X86", "32"),
+                             register=_register)}

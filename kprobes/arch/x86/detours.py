@@ -96,14 +96,16 @@ _FLAGS = "", bytes.fromhex("9c 58 fc"), bytes.fromhex("50 9d")
 # 1; MOV AH, AL; ADD CL, 0x7F (sets OF); SAHF (the others of programs); JMP; PUSH rAX; POPF
 _FAST_FLAGS = "", _FLAGS[1], bytes.fromhex("f6c404 7510 89c1 c1e90b 80e101 88c4 80c17f 9e eb02") + _FLAGS[2]
 _X86_64 = Saving(
-    numbers=_X64, volatile=some("rax rcx rdx rsi rdi r8 r9 r10 r11"), word=8, below=128, special=(_FAST_FLAGS,),
+    numbers=_X64, volatile=some("rax rcx rdx rsi rdi r8 r9 r10 r11"), word=8, below=128,
+    special=(_FAST_FLAGS,),
     move=lambda n: bytes.fromhex("488da424") + n.to_bytes(4, "little", signed=True),  # LEA RSP, [RSP+n]
     store=partial(_x64_access, 0x89), load=partial(_x64_access, 0x8B), call=_x64_call,
     begin=_x64_begin, returns=b"\xc3", lock=_lock(b"\x48\xb8", 8), patient=_x64_patient)
 _I386 = Saving(
     numbers=_X86, volatile=some("eax ecx edx"), word=4, special=(_FAST_FLAGS,),
     move=lambda n: bytes.fromhex("8da424") + n.to_bytes(4, "little", signed=True),
-    store=partial(_x86_access, 0x89), load=partial(_x86_access, 0x8B), call=_x86_call, lock=_lock(b"\xb8", 4),
+    store=partial(_x86_access, 0x89), load=partial(_x86_access, 0x8B), call=_x86_call,
+    lock=_lock(b"\xb8", 4),
     patient=_x86_patient)
 
 ROWS = {

@@ -7,8 +7,10 @@ from .._dwarf import DwarfFacts
 LONG_DOUBLE = {10: "x87", 12: "x87", 16: "x87"}
 ROWS = {
     "x86_64": DwarfFacts(
-        numbers=("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)), "rip"),
-        others={17 + n: f"xmm{n}" for n in range(16)}, first_real=17, reals="low", convention="sysv",
+        numbers=("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
+                 *(f"r{n}" for n in range(8, 16)), "rip"),
+        others={17 + n: f"xmm{n}" for n in range(16)}, first_real=17, reals="low",
+        convention="sysv",
         long_double=LONG_DOUBLE),
     "i386": DwarfFacts(numbers=("eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "eip"),
                        others={21 + n: f"xmm{n}" for n in range(8)}, first_real=21, reals="low",

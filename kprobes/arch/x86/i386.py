@@ -31,9 +31,11 @@ OPENS = re.compile(rb"\xf3\x0f\x1e\xfb|\x55\x89\xe5")  #: ENDBR32; PUSH EBP, MOV
 
 I386 = Arch(
     package="kprobes.arch.x86",
-    name="i386", bits=32, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS,
+    name="i386", bits=32, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS,
+    traps=TRAPS,
     decode=MODE.decode,
-    abi=Abi(args=(), returns=("eax", "edx"), results=Results(registers=0, memory=0), stack_args=4, stack_align=16),
+    abi=Abi(args=(), returns=("eax", "edx"), results=Results(registers=0, memory=0), stack_args=4,
+            stack_align=16),
     linkage=linkage(4), jump=jump(32), out_of_line=OutOfLine(max_displaced=11),
     pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efb")), direct=True),  # ENDBR32
     walking=Walking(opens={0: OPENS}, decide=lambda insn: deciding(insn.raw, False),

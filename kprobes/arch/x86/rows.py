@@ -109,7 +109,8 @@ def jcxz(near: Near, regs: Regs) -> int:
 
 #: O B Z BE S P L LE, from CF 1, PF 4, ZF 0x40, SF 0x80, OF 0x800; odd condition numbers negate
 CONDITIONS: tuple[Callable[[int], int], ...] = (
-    lambda f: f & 0x800, lambda f: f & 1, lambda f: f & 0x40, lambda f: f & 0x41, lambda f: f & 0x80, lambda f: f & 4,
+    lambda f: f & 0x800, lambda f: f & 1, lambda f: f & 0x40, lambda f: f & 0x41,
+    lambda f: f & 0x80, lambda f: f & 4,
     lambda f: (f >> 7 ^ f >> 11) & 1, lambda f: f & 0x40 or (f >> 7 ^ f >> 11) & 1)
 
 
@@ -191,18 +192,22 @@ ROWS = (
     OpcodeRow("one-byte|* FFm/5|32 EA", "far JMP", reject=FAR, indirect=True),
     OpcodeRow("one-byte|* CC-CD F1|32 CE", "INT", reject=EXCEPTION),
     OpcodeRow("0F|* 0B B9 FF", "UD", reject=EXCEPTION),
-    OpcodeRow("0F|* 05 07 34-35", "SYSCALL", reject="enters or leaves the system, which is told the address after it"),
+    OpcodeRow("0F|* 05 07 34-35", "SYSCALL",
+              reject="enters or leaves the system, which is told the address after it"),
     OpcodeRow("one-byte|* 8E/2|32 17", "MOV SS",
         reject="holds traps off for one instruction: the slot's end would be passed over"),
-    OpcodeRow("one-byte|* FA-FB", "CLI, STI", reject="changes whether interrupts arrive before the slot's end"),
-    OpcodeRow("one-byte|* 6C-6F E4-E7 EC-EF", "IN, OUT", reject="port access: a device would see the slot's address"),
+    OpcodeRow("one-byte|* FA-FB", "CLI, STI",
+              reject="changes whether interrupts arrive before the slot's end"),
+    OpcodeRow("one-byte|* 6C-6F E4-E7 EC-EF", "IN, OUT",
+              reject="port access: a device would see the slot's address"),
     OpcodeRow("one-byte|* F4\n0F|* 01=C9 01=FB", "HLT, MWAIT",
         reject="waits for an event: what ends that would find the guest in the slot"),
     OpcodeRow("one-byte|* C7=F8", "XBEGIN", reject=TRANSACTION, direct=True),
     OpcodeRow("one-byte|* C6=F8\n0F|* 01=D5", "XABORT, XEND", reject=TRANSACTION),
     OpcodeRow("0F|* 00/2-3 01m/2-3 01/6 01=D1 01=F8 22-23 30", "MOV CR",
         reject="changes system state that the slot's end depends on"),
-    OpcodeRow("0F|* 01r/0 01=CF 01=D4 01=D7-DF 01=FE-FF 37 AA C7m/6-7|- 78-79\n0F38|66 80-81m", "VMX",
+    OpcodeRow("0F|* 01r/0 01=CF 01=D4 01=D7-DF 01=FE-FF 37 AA C7m/6-7|- 78-79\n0F38|66 80-81m",
+              "VMX",
         reject="enters, leaves or manages a virtual machine, an enclave or system management mode"),
 )
 
@@ -313,7 +318,8 @@ class Mode:
             else 0
         )
         repeats = shape.map == 0 and shape.prefix in (2, 3) and shape.opcode in STRINGS
-        return Insn(addr=addr, raw=raw, name=MAPS[shape.map], body=raw, operand=operand, data=data, repeats=repeats)
+        return Insn(addr=addr, raw=raw, name=MAPS[shape.map], body=raw, operand=operand, data=data,
+                    repeats=repeats)
 
     def _relative(self, shape: EncodingShape, raw: bytes, addr: int) -> int | None:
         """Return the address of a rip-relative operand; None where there is none.
@@ -362,9 +368,12 @@ class Mode:
         operand = self._relative(shape, raw, addr)
         if row.simulate is jmp and not fixed:
             operand = _table_of(shape, raw)
-        return Insn(addr=addr, raw=raw, name=row.name, reject=reject, simulate=simulate, displace=displace,
-                    links=row.simulate is call, sends=AS_JMP if row.simulate is call and target is None else "",
-                    falls_through=row.simulate not in (jmp, ret), target=target, indirect=row.indirect and not fixed,
+        return Insn(addr=addr, raw=raw, name=row.name, reject=reject, simulate=simulate,
+                    displace=displace,
+                    links=row.simulate is call,
+                    sends=AS_JMP if row.simulate is call and target is None else "",
+                    falls_through=row.simulate not in (jmp, ret), target=target,
+                    indirect=row.indirect and not fixed,
                     operand=operand,
                     data=width if shape.relative else 0)
 

@@ -17,8 +17,8 @@ ST = tuple(f"st{n}" for n in range(8))
 SEGMENTS = ("cs", "ss", "ds", "es", "fs", "gs")
 
 REGISTERS = Registers(
-    names=("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", *HIGH, "rip", "rflags", *SEGMENTS, "fs_base",
-           "gs_base", *XMM, "mxcsr", *ST, "fpcw", "fpsw", "fptag"),
+    names=("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", *HIGH, "rip", "rflags",
+           *SEGMENTS, "fs_base", "gs_base", *XMM, "mxcsr", *ST, "fpcw", "fpsw", "fptag"),
     pc="rip", sp="rsp", flags="rflags",
     aliases={**{name[1:]: name for name in LOW}, "ip": "rip", "flags": "rflags"},
     widths={**dict.fromkeys((*SEGMENTS, "fpcw", "fpsw", "fptag"), 16), "mxcsr": 32,
@@ -45,7 +45,8 @@ OPENS = re.compile(rb"\xf3\x0f\x1e\xfa|\x55\x48\x89\xe5")  #: ENDBR64; PUSH RBP,
 
 X86_64 = Arch(
     package="kprobes.arch.x86",
-    name="x86_64", bits=64, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS,
+    name="x86_64", bits=64, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS,
+    traps=TRAPS,
     decode=MODE.decode,
     abi=Abi(args=("rdi", "rsi", "rdx", "rcx", "r8", "r9"), returns=("rax", "rdx"),
             results=Results(registers=16, memory=16, wide=True), stack_args=8, stack_align=16,
