@@ -107,13 +107,24 @@ class AmbiguousSymbol(KprobeError):
 
     code = E.EADDRNOTAVAIL
 
-    def __init__(self, name: str, addresses: tuple[int, ...]) -> None:
+    def __init__(
+        self, name: str, addresses: tuple[int, ...], modules: tuple[str, ...] = ()
+    ) -> None:
+        """Make the error.
+
+        Args:
+            name: the name.
+            addresses: that have it, ascending.
+            modules: the images that have it; the hint names them if there are several.
+        """
         self.addresses = addresses
         listed = ", ".join(f"{a:#x}" for a in addresses)
         super().__init__(
             f"names {len(addresses)} addresses ({listed})",
             symbol=name,
-            hint="use module:symbol",
+            hint=f"write {' or '.join(f'{module}:{name}' for module in modules)}"
+            if len(modules) > 1 and all(modules)
+            else "use module:symbol",
             python="or addr=",
         )
 

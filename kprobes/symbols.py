@@ -434,7 +434,8 @@ class Symbols:
             raise UnknownSymbol("no such symbol", symbol=name, hint=self._hint(name))
         addresses = tuple(sorted({s.address for s in found}))
         if len(addresses) > 1:
-            raise AmbiguousSymbol(name, addresses)
+            modules = dict.fromkeys(s.module or self.main for s in found)
+            raise AmbiguousSymbol(name, addresses, tuple(modules))
         return found[0]
 
     def place(self, name: str) -> Symbol:

@@ -115,9 +115,7 @@ def top(
     with guest.opened() as (machine, k), typed() as keys:
         recording = Recording(k, definitions, filter=condition, exclude=exclude)
         shown = _Top(interval, rows, as_json, order, None if as_json else keys)
-        recording.told = [
-            shown.counter(event.symbol or f"{event.target:#x}") for event in recording.events
-        ]
+        recording.told = [shown.counter(event.function) for event in recording.events]
         with recording:
             try:
                 with shown.again():

@@ -136,7 +136,8 @@ class GuestOptions:
                     self.qemu or self.syscalls or self.around.raw
                 ):
                     error.plain += "; --syscalls serves Linux's system calls of library code"
-                if self.run and not self.syscalls and machine.symbols.find("__libc_start_main"):
+                is_bare = self.run and not (self.syscalls or self.qemu)
+                if is_bare and machine.symbols.find("__libc_start_main"):
                     error.plain += (
                         "; a program with a C library of its own expects a process: instead of "
                         "--run give --syscalls -- ARGUMENTS, or --qemu"

@@ -436,10 +436,10 @@ def stat(
     with guest.opened() as (machine, k):
         recording = _recording(k, definitions, exclude, condition, False)
         counts: dict[tuple[str, str], int] = {
-            (event.name, _function(event)): 0 for event in recording.events
+            (event.name, event.function): 0 for event in recording.events
         }
         recording.told = [
-            _counter(counts, (event.name, _function(event))) for event in recording.events
+            _counter(counts, (event.name, event.function)) for event in recording.events
         ]
         begun = time.perf_counter()
         try:
@@ -469,11 +469,6 @@ def stat(
             else:
                 table(("event", "function", "hits", "per second"), rows)
             left_out(recording.skipped, verbose)
-
-
-def _function(event: Event) -> str:
-    """Return the name that an event's hits are counted under: a symbol, or an address."""
-    return event.symbol or f"{event.target:#x}"
 
 
 def _counter(counts: dict[tuple[str, str], int], key: tuple[str, str]) -> Emit:

@@ -111,6 +111,20 @@ class Event:
         head = f"{self.written or self.kind}{self.maxactive or ''}:{self.group}/{self.name} {place}"
         return " ".join([head, *(f"{arg.name}={arg.text}" for arg in self.args)])
 
+    @property
+    def function(self) -> str:
+        """Name of the function that the place is in, with the image's in front where several
+        addresses have the name; the address where no function is known.
+        """
+        if self.symbol is not None:
+            return self.symbol
+        found = self._symbols.covering(self.address)
+        if found is None:
+            return f"{self.target:#x}"
+        same = {symbol.address for symbol in self._symbols.of_name(found.name)}
+        module = found.module or self._symbols.main
+        return f"{module}:{found.name}" if len(same) > 1 and module else found.name
+
     def enter(self, regs: Regs) -> tuple[Value, ...]:
         """Fetch at the function's entry what a return event keeps.
 

@@ -12,12 +12,14 @@ from attrs import evolve, frozen
 
 from ..errors import AmbiguousSymbol, EventError, UnknownSymbol
 from ..machine._base import Machine
-from ..symbols import Symbols, perhaps_spelled, spellings, where_names_are
+from ..symbols import Symbol, Symbols, perhaps_spelled, spellings, where_names_are
 from ._messages import make_error
 
 QUOTES = ("'", '"')
 #: a name of C++ or Rust, in scopes or with arguments of a template
 _READABLE = re.compile(r"[A-Za-z_]\w*(?:(?:::|[<>,~])\w*)*", re.ASCII)
+#: behind a function's name in that of a copy with all its code
+_COPY = re.compile(r"(?:\.(?:constprop|isra|lto_priv|llvm)\.\d+)+", re.ASCII)
 _HEAD = re.compile(r"([prf])([^:]*)(?::(.*))?", re.ASCII | re.DOTALL)
 
 
@@ -234,8 +236,10 @@ def _quoted(words: list[str], machine: Machine) -> ExpandedPattern:
 
 
 def _of_one_name(words: list[str], machine: Machine) -> ExpandedPattern | None:
-    """Make a definition for each function that a C++ or Rust name stands for: instances of a
-    template, or functions whose parameters differ.
+    """Make a definition for each function that one name stands for: instances of a C++ or Rust
+    template, functions whose parameters differ, or GCC's and Clang's copies of a function of C that
+    has no code of its own any more (`name.isra.0`). Of a name that libraries have as well it is the
+    main image's function.
 
     Args:
         words: the definition; words[1] is its place.
@@ -245,16 +249,39 @@ def _of_one_name(words: list[str], machine: Machine) -> ExpandedPattern | None:
         The definitions; None: the name is one of the symbol table, or stands for one address.
     """
     body = words[1].removesuffix("%return")
-    if not _READABLE.fullmatch(body) or machine.symbols.of_name(body):
+    if not _READABLE.fullmatch(body):
+        return None
+    symbols = machine.symbols
+    same = symbols.of_name(body)
+    own = {symbol.address for symbol in same if not symbol.module}
+    if len(own) == 1 and len({symbol.address for symbol in same}) > 1:
+        return _definitions(words, [(body, own.pop())], machine)
+    if same:
         return None
     try:
-        machine.symbols[body]
+        symbols[body]
     except AmbiguousSymbol as error:
         named = [(f"{body} at {address:#x}", address) for address in error.addresses]
         return _definitions(words, named, machine)
     except UnknownSymbol:
-        pass
+        copies = [symbol for symbol in symbols if _is_copy(symbol, body)]
+        if copies:
+            return _definitions(words, [(each.name, each.address) for each in copies], machine)
     return None
+
+
+def _is_copy(symbol: Symbol, name: str) -> bool:
+    """Return True for a compiler's copy of a function of C, with all of the function's code.
+
+    Args:
+        symbol: that may be one.
+        name: the function's.
+    """
+    return (
+        symbol.name.startswith(f"{name}.")
+        and symbol.kind == "func"
+        and _COPY.fullmatch(symbol.name, len(name)) is not None
+    )
 
 
 def _is_pattern(place: str) -> bool:

@@ -277,7 +277,7 @@ class Recording:
                 except EventError as error:
                     if event not in self._many:
                         raise
-                    self.skipped.append((event.symbol or f"{event.target:#x}", error.reason))
+                    self.skipped.append((event.function, error.reason))
         except BaseException:
             self.__exit__()
             raise

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kprobes import Coverage, EventError, Kprobes, UnicornMachine, UnknownSymbol
+from kprobes import AmbiguousSymbol, Coverage, EventError, Kprobes, UnicornMachine, UnknownSymbol
 from kprobes.cli import main
 from kprobes.events import parse_event
 
@@ -621,3 +621,40 @@ def test_an_event_on_an_inlined_function_has_its_variables(level: str, tmp_path:
         assert [dict(record.args) for record in event] == [{"v": v, "lo": 0, "hi": 5} for v in (7, 8, -3, 2)]
         assert [record.args["limit"] for record in around] == [5] * 4
         assert [record.args["v"] for record in trace] == [7, 8, -3, 2]
+
+
+COPIED = r"""
+static int counter;
+static __attribute__((noinline)) int hidden(int scale, int a)
+{
+    counter += a;
+    return counter * scale;
+}
+__attribute__((noinline)) int step(int i)
+{
+    return hidden(3, i) + hidden(3, i + 1);
+}
+int main(void)
+{
+    return step(4);
+}
+"""
+
+
+def test_names_of_copies_and_names_that_libraries_have_too(tmp_path: Path) -> None:
+    program = built(COPIED, tmp_path, "-O2")
+    with UnicornMachine.load(program) as m, Kprobes(m) as k:
+        assert "hidden" not in m.symbols  # the compiler has made a copy with fewer parameters
+        step = m.symbols["step"].address
+        m.symbols.add("step", m.symbols["main"].address, 4, module="libother.so")
+        with pytest.raises(AmbiguousSymbol, match=r"write guest:step or libother\.so:step"):
+            m.symbols["step"]
+        events = [k.event("p hidden a"), k.event("p step i"), k.event("p libother.so:step"), k.event("r step $retval")]
+        functions = [event.places[0].definition.function for event in events]
+        assert functions[0].startswith("hidden.") and functions[1:] == ["guest:step", "libother.so:step", "guest:step"]
+        m.serve_system_calls()
+        m.process([bytes(program)])
+        m.run()
+        assert [record.args["a"] for record in events[0]] == [4, 5]
+        assert [(record.address, dict(record.args)) for record in events[1]] == [(step, {"i": 4})]
+        assert events[2].hits == 1 and [record.args["arg1"] for record in events[3]] == [3 * 4 + 3 * 9]
