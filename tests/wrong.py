@@ -14,9 +14,10 @@ WRONG: tuple[Any, ...] = (None, -1, 1 << 70, -(1 << 70), 2.5, float("nan"), "\ud
 
 
 def methods(kind: type, without: tuple[str, ...] = ()) -> list[str]:
-    """Public methods with parameters."""
+    """Public methods with parameters, without former names."""
     return [name for name in dir(kind) if not name.startswith("_") and name not in without
             and not isinstance(inspect.getattr_static(kind, name), property)
+            and not type(inspect.getattr_static(kind, name)).__module__.endswith(".deprecation")
             and callable(getattr(kind, name)) and any(p != "self"
                                                       for p in inspect.signature(getattr(kind, name)).parameters)]
 
