@@ -20,6 +20,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -48,11 +49,13 @@ class Parser:
         parse: is given an input.
         seeds: inputs that are right.
         words: what mutations insert, besides bytes.
+        sound: parses an input that has to be right, where `parse` accepts wrong ones without an error; None: it is `parse`.
     """
 
     parse: Callable[[bytes], Any]
     seeds: tuple[bytes, ...]
     words: tuple[bytes, ...] = ()
+    sound: Callable[[bytes], Any] | None = None
 
 
 def on_file(parse: Callable[[str], Any], suffix: str) -> Callable[[bytes], Any]:
@@ -183,9 +186,11 @@ def parsers() -> Mapping[str, Parser]:
         "svd": Parser(on_file(read_svd, ".svd"), ((DATA / "chip.svd").read_bytes(),),
                       (b"<", b">", b"</", b"<peripheral>", b"&x;")),
         "recordings": Parser(on_file(Trace.load, ".arrow"), (_recording(),)),
-        "packets": Parser(damaged_session, (packets,), (b"$", b"#", b"-", b"+", b"$E01#a6", b"$T05#b9", b"}", b"*~")),
+        "packets": Parser(damaged_session, (packets,), (b"$", b"#", b"-", b"+", b"$E01#a6", b"$T05#b9", b"}", b"*~"),
+                          partial(damaged_session, sound=True)),
         "replies": Parser(damaged_replies, (replies,),
-                          (b"\n", b"E01", b"T05thread:p1.1;", b"W00", b"X0b", b"Fwrite,1,10,2", b"O41", b"l", b"m", b"x", b"*~", b"}")),
+                          (b"\n", b"E01", b"T05thread:p1.1;", b"W00", b"X0b", b"Fwrite,1,10,2", b"O41", b"l", b"m", b"x", b"*~", b"}"),
+                          partial(damaged_replies, sound=True)),
     }
 
 

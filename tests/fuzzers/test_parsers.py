@@ -7,6 +7,8 @@ import random
 import parsers
 import pytest
 
+from kprobes import KprobeError
+
 #: how many inputs: about a second of each
 MANY = {"events": 400, "scripts": 120, "symbols": 150, "elf": 25, "debug information": 5, "objects": 60, "boards": 150,
         "svd": 200, "recordings": 80, "packets": 300, "replies": 200}
@@ -20,8 +22,25 @@ def test_all_are_tried() -> None:
 @pytest.mark.parametrize("name", MANY)
 def test_seeds_are_right(name: str) -> None:
     """Else mutations of them would test the first lines of a parser only."""
-    for seed in PARSERS[name].seeds:
-        PARSERS[name].parse(seed)
+    parser = PARSERS[name]
+    for seed in parser.seeds:
+        (parser.sound or parser.parse)(seed)
+
+
+@pytest.mark.parametrize("name", ["packets", "replies"])
+@pytest.mark.parametrize("damage", ["first", "middle", "last"])
+def test_a_seed_of_a_session_that_is_wrong_is_noticed(name: str, damage: str) -> None:
+    """Errors end a session that is damaged; of a seed they are told."""
+    parser = PARSERS[name]
+    [seed] = parser.seeds
+    separator = b"+$" if name == "packets" else b"\n"
+    pieces = seed.split(separator)
+    at = {"first": int(name == "packets"), "middle": len(pieces) // 2, "last": len(pieces) - 1}[damage]
+    wrong = separator.join([*pieces[:at], *pieces[at + 1:]])
+    parser.parse(wrong)
+    assert parser.sound is not None
+    with pytest.raises((KprobeError, IndexError)):
+        parser.sound(wrong)
 
 
 @pytest.mark.filterwarnings("ignore")
