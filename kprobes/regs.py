@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from operator import index
+from struct import pack, unpack
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .arguments import blame, checked, count_or_index, look, look_at_width
-from .errors import GuestFault, Unsupported
+from .errors import BadArgument, GuestFault, Unsupported
 
 if TYPE_CHECKING:
     Reader = Callable[[], int]
@@ -59,6 +60,34 @@ class RegsMachine(Memory, Protocol):
 
     arch: Any
     cpu_task: Callable[[Regs], Any] | None
+
+
+def real_bits(value: float, size: int) -> int:
+    """Return the bits of a floating-point number as an integer; one of 4 bytes is rounded, to
+    infinity where it is too large.
+
+    Args:
+        value: the number.
+        size: its bytes, 4 or 8.
+    """
+    if size == 8:
+        return int.from_bytes(pack("<d", value), "little")
+    try:
+        return int.from_bytes(pack("<f", value), "little")
+    except OverflowError:
+        return 0x7F80_0000 | (value < 0) << 31
+
+
+def real_of(bits: int, size: int) -> float:
+    """Return the floating-point number that is in the lowest bits of an integer.
+
+    Args:
+        bits: the integer; bits above the number do not matter.
+        size: the number's bytes, 4 or 8.
+    """
+    held = (bits & (1 << 8 * size) - 1).to_bytes(size, "little")
+    value: float = unpack("<d" if size == 8 else "<f", held)[0]
+    return value
 
 
 @checked(*HOT)
@@ -193,21 +222,82 @@ class Regs:
         try:
             read = self._read[name]
         except (KeyError, TypeError):
-            raise self.arch.regs.unknown(name) from None
+            read = self._lane(name)[0]
         return read()
 
-    def __setitem__(self, name: str, value: int) -> None:
+    def __setitem__(self, name: str, value: float) -> None:
         try:
             write = self._write[name]
         except (KeyError, TypeError):
-            raise self.arch.regs.unknown(name) from None
+            write = self._lane(name)[1]
         try:
-            write(value)
+            write(value)  # type: ignore[arg-type]
         except TypeError as error:
-            raise blame(error, **{name: value}) from None
+            if isinstance(value, float) and (size := self._size_of_real(name)):
+                write(real_bits(value, size))
+            else:
+                raise blame(error, **{name: value}) from None
 
     def __contains__(self, name: str) -> bool:
-        return name in self._read
+        lane = self.arch.regs.lanes.get(name)
+        return name in self._read or (lane is not None and lane.register in self._read)
+
+    def _lane(self, name: str) -> tuple[Reader, Writer]:
+        """Return what reads and writes a part of a register, and keep it for the next time.
+
+        Args:
+            name: of the part.
+
+        Raises:
+            UnknownRegister: there is no such part, or the machine does not show its register.
+        """
+        if name not in self:
+            raise self.arch.regs.unknown(name)
+        lane = self.arch.regs.lanes[name]
+        read_all, write_all = self._read[lane.register], self._write[lane.register]
+        mask = (1 << lane.bits) - 1
+
+        def read() -> int:
+            """Return the part's bits."""
+            return int(read_all() >> lane.low & mask)
+
+        def write(value: int) -> None:
+            """Set the part's bits; those of `value` above its width are dropped."""
+            rest = read_all() & ~(mask << lane.low) if lane.keeps else 0
+            write_all(rest | (value & mask) << lane.low)
+
+        self._read[name] = read
+        self._write[name] = write
+        return read, write
+
+    def _size_of_real(self, name: str) -> int:
+        """Return the bytes of the floating-point number that a register is set to by a float: 4 for
+        a part of 32 bits, else 8; 0: it is no such register.
+        """
+        registers = self.arch.regs
+        if name in registers.lanes:
+            return int(registers.lanes[name].bits) // 8
+        return 8 if registers.aliases.get(name, name) in registers.reals else 0
+
+    def real(self, name: str, size: int = 8) -> float:
+        """Return the floating-point number in a register: `regs.real("xmm0")`.
+
+        Args:
+            name: of a floating-point register, or of a part, such as "s0" of AArch64.
+            size: bytes of the number, 8 or 4, in the lowest bytes; of a part, the part's.
+
+        Raises:
+            UnknownRegister: there is no such register.
+            BadArgument: it is no floating-point register, or `size` is neither.
+        """
+        bits = self[name]
+        held = self._size_of_real(name)
+        if not held or size not in (4, 8):
+            raise BadArgument(
+                f"{name} has no floating-point number of {size} bytes",
+                hint="name a floating-point register, and 4 or 8 bytes",
+            )
+        return real_of(bits, min(held, size))
 
     def _get_pc(self) -> int:
         """Return the address of the instruction reported, or the engine's pc where none is."""

@@ -17,14 +17,15 @@ from attrs.validators import in_
 
 from ..errors import OutOfReach, UnknownRegister
 from ..regs import Regs
-from ._calls import Abi, Frame, Linkage, Results, Returning, Skips
+from ._calls import Abi, Frame, Linkage, RealArguments, Results, Returning, Skips
 from ._insn import COMPUTED, Annul, Atomic, Decoded, Insn, Simulate
 from ._interrupts import ExceptionCpu, InterruptController
 from ._tables import Table
 
 __all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Bundles", "Decoded", "Entry", "Executing",
-           "Files", "Frame", "Insn", "Jump", "Linkage", "Order", "OutOfLine", "Pointers",
-           "Registers", "Results", "Returning", "Simulate", "Skips", "Table", "Traps", "Walking",
+           "Files", "Frame", "Insn", "Jump", "Lane", "Linkage", "Order", "OutOfLine", "Pointers",
+           "RealArguments", "Registers", "Results", "Returning", "Simulate", "Skips", "Table",
+           "Traps", "Walking",
            "displacement", "identity", "plain_address", "signed", "verbatim"]
 
 
@@ -33,6 +34,23 @@ class Order(enum.Enum):
 
     LITTLE = "little"
     BIG = "big"
+
+
+@frozen
+class Lane:
+    """A part of a register that has a name of its own: d0 is the low half of v0 on AArch64.
+
+    Attributes:
+        register: name of the register.
+        low: its lowest bit that is in the part.
+        bits: how many bits the part has.
+        keeps: True: a write leaves the rest of the register alone; False: it writes zeros there.
+    """
+
+    register: str
+    low: int
+    bits: int
+    keeps: bool = False
 
 
 @frozen(kw_only=True)
@@ -45,6 +63,8 @@ class Registers:
     flags: str | None = None
     aliases: Mapping[str, str] = field(factory=dict)  #: Linux's event names and the ABI's -> names
     widths: Mapping[str, int] = field(factory=dict)  #: bits, where they differ from Arch.bits
+    lanes: Mapping[str, Lane] = field(factory=dict)  #: names of parts of registers
+    reals: frozenset[str] = frozenset()  #: registers, of `names`, that may be set to a float
     sp_bias: int = 0  #: added to the stack pointer register to get the address (sparc64: 2047)
 
     def unknown(self, name: str) -> UnknownRegister:
@@ -53,7 +73,7 @@ class Registers:
         Where the architecture has the register, the error says that this machine does not show it.
         Else the hint has similar names, then the list of all.
         """
-        known = [*self.names, *self.aliases]
+        known = [*self.names, *self.aliases, *self.lanes]
         if name in known:
             return UnknownRegister(f"this machine does not show register {name!r}",
                                    hint="regs.names has those that it shows")

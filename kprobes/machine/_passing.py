@@ -6,6 +6,7 @@ import ctypes
 from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import count
 from operator import index
 from typing import Any, Protocol, Union
 
@@ -41,13 +42,19 @@ class Passing:
     copied back and freed by finish() after it.
     """
 
-    def __init__(self, memory: ArgumentMemory, arguments: Sequence[Argument]) -> None:
+    def __init__(
+        self,
+        memory: ArgumentMemory,
+        arguments: Sequence[Argument],
+        places: Sequence[int] | None = None,
+    ) -> None:
         """Check the arguments of a call, and convert them. Nothing is written to the guest.
 
         Args:
             memory: the guest's, where buffers and strings will be copied to.
             arguments: integers, None (0), text and buffers; what is in a buffer afterwards is
                 copied back where it can be written.
+            places: the number of each in the call, for errors; None: 1, 2, 3 ...
 
         Raises:
             BadArgument: one cannot be passed.
@@ -55,7 +62,8 @@ class Passing:
         self._memory = memory
         self._arch = memory.arch
         self._arguments = [
-            _checked(self._arch, place, value) for place, value in enumerate(arguments, 1)
+            register_value(self._arch, place, value)
+            for place, value in zip(places or count(1), arguments)  # noqa: B905 (endless)
         ]
         self._copies: list[tuple[int, bytearray | memoryview | None, int]] = []
 
@@ -139,6 +147,10 @@ class Passing:
             )
         return pointers, [self._word(a) for a in self._arguments if not isinstance(a, apart)]
 
+    def result(self, regs: Regs) -> Any:
+        """Return the function's result: an integer, a register's width."""
+        return regs.return_value
+
     def finish(self) -> None:
         """Copy buffers that can be written back from the guest, and free the copies there.
 
@@ -202,7 +214,7 @@ def room_maker(memory: ArgumentMemory, regs: Regs) -> Callable[[], None]:
     return make_room
 
 
-def are_numbers(arguments: Sequence[Argument], mask: int) -> bool:
+def are_numbers(arguments: Sequence[object], mask: int) -> bool:
     """Return True if each argument is an integer, and no bool, that a register can hold as it
     stands.
 
@@ -216,7 +228,7 @@ def are_numbers(arguments: Sequence[Argument], mask: int) -> bool:
     return True
 
 
-def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray | memoryview:
+def register_value(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray | memoryview:
     """Return an argument as it is passed: a register's value, or the bytes to copy.
 
     Args:
@@ -244,7 +256,7 @@ def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray
             return buffer
         raise BadArgument(
             f"argument {place} is {kind_of(value)}",
-            hint="pass integers, bytes or text; floating point goes into m.regs, for run()",
+            hint="pass integers, bytes or text",
         ) from None
     look_at_width(f"argument {place}", number, arch.bits, "pass a wide one in two halves")
     return number & arch.mask

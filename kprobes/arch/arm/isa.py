@@ -23,6 +23,7 @@ from .._base import (
     Files,
     Insn,
     Jump,
+    Lane,
     Linkage,
     Order,
     OutOfLine,
@@ -45,12 +46,14 @@ from .thumb16 import TABLE16, is_wide
 ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc", "sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12"}
 WIDTHS = dict.fromkeys(D, 64)
 
+#: singles: halves of the first sixteen doubles
+SINGLES = {f"s{n}": Lane(D[n // 2], 32 * (n & 1), 32, keeps=True) for n in range(32)}
 A_REGISTERS = Registers(names=(*R, "cpsr", *D, "fpscr", "tpidruro"), pc="pc", sp="sp", flags="cpsr",
                         aliases=ALIASES,
-                        widths=WIDTHS)
+                        widths=WIDTHS, lanes=SINGLES, reals=frozenset(D))
 M_REGISTERS = Registers(names=(*R, "xpsr", *D[:16], "fpscr"), pc="pc", sp="sp", flags="xpsr",
-                        aliases=ALIASES,
-                        widths=dict.fromkeys(D[:16], 64))  # fmt: skip
+                        aliases=ALIASES, widths=dict.fromkeys(D[:16], 64), lanes=SINGLES,
+                        reals=frozenset(D[:16]))  # fmt: skip
 
 # --- decoding
 

@@ -27,10 +27,12 @@ from .._base import (
     Files,
     Frame,
     Jump,
+    Lane,
     Linkage,
     Order,
     OutOfLine,
     Pointers,
+    RealArguments,
     Registers,
     Results,
     Traps,
@@ -52,6 +54,8 @@ REGISTERS = Registers(
     names=(*X, "sp", "pc", "nzcv", *V, "fpcr", "fpsr", "tpidr_el0"), pc="pc", sp="sp", flags="nzcv",
     aliases={"lr": "x30", "fp": "x29", "ip0": "x16", "ip1": "x17", "pstate": "nzcv"},
     widths={"nzcv": 32, "fpcr": 32, "fpsr": 32, **dict.fromkeys(V, 128)},
+    lanes={f"{kind}{n}": Lane(name, 0, bits) for kind, bits in (("d", 64), ("s", 32)) for n, name in enumerate(V)},
+    reals=frozenset(V),
 )
 
 # --- operands
@@ -365,7 +369,8 @@ ARM64 = Arch(
     traps=Traps(probe={4: bytes.fromhex("800020d4")}, end={0: bytes.fromhex("c00020d4")}),
     decode=fixed_width(DecodeTable(ROWS), "little"),
     abi=Abi(args=X[:8], returns=("x0", "x1"),
-            results=Results(registers=16, memory=16, apart=True, wide=True)),
+            results=Results(registers=16, memory=16, apart=True, wide=True),
+            reals=RealArguments(registers=V[:8], result="v0")),
     # RET
     linkage=Linkage.in_register("x30", back=bytes.fromhex("c0035fd6"),
                                 frame=Frame(register="x29", address=8, next=0)),

@@ -23,7 +23,22 @@ from attrs import evolve
 
 from ...regs import Regs
 from .._addresses import following
-from .._base import Abi, Arch, Files, Frame, Jump, Linkage, Order, OutOfLine, Registers, Results, Traps, Walking, signed
+from .._base import (
+    Abi,
+    Arch,
+    Files,
+    Frame,
+    Jump,
+    Linkage,
+    Order,
+    OutOfLine,
+    RealArguments,
+    Registers,
+    Results,
+    Traps,
+    Walking,
+    signed,
+)
 from .._compare import comparing, taken
 from .._decode import DecodeTable, Row, as_it_is
 from .._insn import Atomic, Insn
@@ -46,7 +61,7 @@ REGISTERS = Registers(
     aliases={**{f"x{n}": name for n, name in enumerate(X)}, "fp": "s0", "epc": "pc",
              **dict(zip(F_ABI, F, strict=True))},
     # zero has no bits to write; a single in a 64-bit f register has ones above it
-    widths={"zero": 0, **dict.fromkeys(F, 64), "fcsr": 8, "fflags": 5, "frm": 3},
+    widths={"zero": 0, **dict.fromkeys(F, 64), "fcsr": 8, "fflags": 5, "frm": 3}, reals=frozenset(F),
 )
 
 # --- operands
@@ -340,7 +355,8 @@ def riscv(bits: int) -> Arch:
                     end={0: bytes.fromhex("73001000")}),
         decode=decoder(bits),
         abi=Abi(args=X[10:18], returns=("a0", "a1"),
-                results=Results(registers=bits // 4, memory=bits // 4, wide=True)),
+                results=Results(registers=bits // 4, memory=bits // 4, wide=True),
+                reals=RealArguments(registers=F[10:18], result="f10", boxed=True, spare=True)),
         linkage=Linkage.in_register("ra", back=bytes.fromhex("8280"),  # C.JR ra
                                     frame=Frame(register="s0", address=-bits // 8,
                                                 next=-2 * bits // 8)),

@@ -33,6 +33,7 @@ from .._base import (
     Linkage,
     Order,
     OutOfLine,
+    RealArguments,
     Registers,
     Results,
     Traps,
@@ -57,7 +58,7 @@ REGISTERS = Registers(
     names=(*R, "pc", "pswm", *A, *F, *LOW, "fpc"), pc="pc", sp="r15", flags="pswm",
     aliases={"sp": "r15", "lr": "r14", "pswa": "pc",
              **{f"v{n}_high": name for n, name in enumerate(F)}},
-    widths={**dict.fromkeys(A, 32), "fpc": 32},
+    widths={**dict.fromkeys(A, 32), "fpc": 32}, reals=frozenset(F),
 )  # fmt: skip
 
 # --- the PSW's mask (chapter 4, "Program-Status-Word Format"): bit n of the manual is bit 63 - n here
@@ -545,6 +546,7 @@ S390X = Arch(
     # an operation exception that no instruction will ever use
     traps=Traps(probe={2: b"\0\2"}, end={0: b"\0\2"}),
     decode=decode, abi=Abi(args=R[2:7], returns=("r2",), results=Results(registers=0, memory=0),
+                               reals=RealArguments(registers=("f0", "f2", "f4", "f6"), result="f0", high=True),
                                stack_args=160, stack_align=8, reserve=160),
     linkage=Linkage.in_register("r14", back=bytes.fromhex("07fe")),  # BCR 15,r14
     jump=Jump(size=6, encode=jump), out_of_line=OutOfLine(relocate=relocate, max_displaced=30),

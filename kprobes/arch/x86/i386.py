@@ -23,7 +23,7 @@ REGISTERS = Registers(
     pc="eip", sp="esp", flags="eflags",
     aliases={**{name[1:]: name for name in GENERAL}, "ip": "eip", "flags": "eflags"},
     widths={**dict.fromkeys((*SEGMENTS, "fpcw", "fpsw", "fptag"), 16), **dict.fromkeys(XMM, 128),
-            **dict.fromkeys(ST, 80)},
+            **dict.fromkeys(ST, 80)}, reals=frozenset(XMM),
 )
 MODE = Mode(32, GENERAL, {})  # Unicorn does not show the bases of fs and gs in this mode
 

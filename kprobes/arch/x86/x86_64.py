@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .._base import Abi, Arch, Files, Insn, Order, OutOfLine, Pointers, Registers, Results, Walking
+from .._base import Abi, Arch, Files, Insn, Order, OutOfLine, Pointers, RealArguments, Registers, Results, Walking
 from .displace import reaching
 from .interrupts import CONTROLLER
 from .rows import TRAPS, Mode, jump, landing, linkage
@@ -22,7 +22,7 @@ REGISTERS = Registers(
     pc="rip", sp="rsp", flags="rflags",
     aliases={**{name[1:]: name for name in LOW}, "ip": "rip", "flags": "rflags"},
     widths={**dict.fromkeys((*SEGMENTS, "fpcw", "fpsw", "fptag"), 16), "mxcsr": 32,
-            **dict.fromkeys(XMM, 128), **dict.fromkeys(ST, 80)},
+            **dict.fromkeys(XMM, 128), **dict.fromkeys(ST, 80)}, reals=frozenset(XMM),
 )
 MODE = Mode(64, LOW + HIGH, {FS: "fs_base", GS: "gs_base"})
 
@@ -49,7 +49,8 @@ X86_64 = Arch(
     traps=TRAPS,
     decode=MODE.decode,
     abi=Abi(args=("rdi", "rsi", "rdx", "rcx", "r8", "r9"), returns=("rax", "rdx"),
-            results=Results(registers=16, memory=16, wide=True), stack_args=8, stack_align=16,
+            results=Results(registers=16, memory=16, wide=True),
+            reals=RealArguments(registers=XMM[:8], result="xmm0", count="rax"), stack_args=8, stack_align=16,
             thread="fs_base"),
     linkage=linkage(8), jump=jump(64), out_of_line=OutOfLine(relocate=relocate, max_displaced=26),
     pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efa")), direct=True),  # ENDBR64

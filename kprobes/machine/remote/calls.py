@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from ...arch._base import Arch
 from ...arguments import count_or_index
@@ -125,6 +126,17 @@ class GuestCalls:
         with ending_at(self._control.state.sink, self._arch, end), self._stopping_at(end):
             self._control.run(first, end, timeout, max_insns)
 
+    def entry(self, function: str | int) -> int:
+        """Return the address of a function's first instruction, without mode bits.
+
+        Args:
+            function: address, as pointers have it, or symbol.
+
+        Raises:
+            UnknownSymbol, AmbiguousSymbol: there is no such function, or several.
+        """
+        return self._address(self._pointer(function)) & ~self._arch.pointers.mode_bits
+
     def call(
         self,
         function: str | int,
@@ -132,7 +144,7 @@ class GuestCalls:
         exit_at: int,
         timeout: float | None,
         max_insns: int | None,
-    ) -> int:
+    ) -> Any:
         """Run a function in the current thread until it returns, and put the thread's registers
         back, also where it fails; not where the guest is gone afterwards.
 
@@ -147,7 +159,7 @@ class GuestCalls:
             max_insns: instructions; None: no bound.
 
         Returns:
-            Its integer result.
+            Its result, an integer, or of the type that `passing` knows.
 
         Raises:
             BadArgument: a bound or the address is out of range.
@@ -180,7 +192,7 @@ class GuestCalls:
                 arch.abi.enter(regs, pointer)
             with self._stopping_at(exit_at):
                 self._control.run(self._address(pointer), exit_at, timeout, max_insns, call=True)
-                return regs.return_value
+                return regs.return_value if passing is None else passing.result(regs)
         finally:
             if self._control.state.guest_exists():
                 if passing is not None:

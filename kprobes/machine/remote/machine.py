@@ -12,18 +12,19 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from ...arch._base import Arch
 from ...arguments import checked
 from ...debug.described import Described
-from ...errors import GuestFault, RemoteError, Unsupported
+from ...errors import BadArgument, GuestFault, RemoteError, Unsupported
 from ...image import Image, read_elf
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
 from .._base import ProcessIdentity, Sink, Watched
 from .._listed import Where, add_symbols
 from .._passing import Argument, Passing
+from .._prototype import Prototype, has_real, of_debug, passing_of
 from ..closed import close
 from .calls import GuestCalls, check_limits
 from .children import Children
@@ -425,9 +426,12 @@ class RemoteMachine(Described):
             `size` bytes, in the order of their addresses.
 
         Raises:
-            GuestFault: there is no such memory, or the program has ended.
-            BadArgument: `addr` or `size` is no integer.
+            GuestFault: a byte of them is not mapped: `address` is the first such one; or the
+                program has ended.
+            BadArgument: `addr` or `size` is no integer, or `size` is negative.
         """
+        if size < 0:
+            raise BadArgument(f"cannot read {size} bytes", hint="pass 0 or more")
         self._check(addr, size, "read")
         return self._memory.read(addr, size)
 
@@ -439,8 +443,8 @@ class RemoteMachine(Described):
             data: bytes for the addresses from there on, 1 GiB at most.
 
         Raises:
-            GuestFault: there is no such memory, or the program has ended. Bytes before it may be
-                written by then.
+            GuestFault: a byte of them is not mapped, or the stub may not write there, or the
+                program has ended; nothing is written.
             BadArgument: `addr` is no integer, or `data` no bytes.
         """
         self._check(addr, len(data), "write")
@@ -659,12 +663,13 @@ class RemoteMachine(Described):
     def call(
         self,
         function: str | int,
-        *args: Argument,
+        *args: Argument | float,
         timeout: float | None = None,
         max_insns: int | None = None,
-    ) -> int:
-        """Call guest code in the current thread and return its integer result; registers are put
-        back afterwards.
+        prototype: str | None = None,
+    ) -> Any:
+        """Call guest code in the current thread and return its result; registers are put back
+        afterwards.
 
         Other threads stand still meanwhile.
 
@@ -674,6 +679,9 @@ class RemoteMachine(Described):
                 as pointers, a bytearray also back; None, which is 0.
             timeout: seconds; None: no bound.
             max_insns: instructions; None: no bound.
+            prototype: the function's types, as C writes them: "double pow(double, double)". With
+                it, or with a float among the arguments, when debug information has the types, the
+                result is of its C type: a float, a signed integer, None for void.
 
         Raises:
             GuestFault: the guest has failed, or ended.
@@ -689,9 +697,19 @@ class RemoteMachine(Described):
         """
         self._control.check_running()
         with self._control.alone(), self._sites.running(self._state.depth):
-            return self._calls.call(
-                function, Passing(self, args), self._exit_address(), timeout, max_insns
-            )
+            if prototype is None and not has_real(args):
+                passing = Passing(self, cast("tuple[Argument, ...]", args))
+            else:
+                passing = passing_of(self, args, prototype, lambda: self._prototype(function))
+            return self._calls.call(function, passing, self._exit_address(), timeout, max_insns)
+
+    def _prototype(self, function: str | int) -> Prototype | None:
+        """Return the types of a function from debug information; None: they are not known.
+
+        Args:
+            function: address, or symbol.
+        """
+        return of_debug(self.debug, self._calls.entry(function))
 
     def invoke(self, target: int) -> None:
         """Run a function of the guest with the registers as they are until it returns; then put all

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 from ...errors import GuestStopped, GuestTimeout, Unsupported
 from .._ends import ending_at
 from .._passing import Argument, Passing, are_numbers, check_bounds, code_pointer, room_maker
+from .._prototype import has_real, of_debug, passing_of
 from .cpu import UnicornCpu
 from .delayslots import DelaySlots
 from .functions import Functions
@@ -30,6 +31,7 @@ class FunctionCalls:
         stubs: Stubs,
         delay_slots: DelaySlots,
         stack_and_exit: StackAndExit,
+        debug: Callable[[], Any],
     ) -> None:
         """Prepare; nothing is called.
 
@@ -41,6 +43,7 @@ class FunctionCalls:
             stubs: knows which function an ifunc stands for.
             delay_slots: settles branches that wait when the guest is sent elsewhere.
             stack_and_exit: maps the page that calls return to.
+            debug: () -> the machine's DebugInfo, which knows functions' types.
         """
         self._cpu = cpu
         self._state = state
@@ -49,6 +52,7 @@ class FunctionCalls:
         self._stubs = stubs
         self._delay_slots = delay_slots
         self._stack_and_exit = stack_and_exit
+        self._debug = debug
         self._abandoned: Any = None  # the registers before a call that failed
         self._nothing = Passing(cpu.memory, ())
         self._mask = cpu.arch.mask
@@ -67,11 +71,12 @@ class FunctionCalls:
     def call(
         self,
         function: str | int,
-        args: tuple[Argument, ...],
+        args: tuple[Argument | float, ...],
         timeout: float | None,
         max_insns: int | None,
-    ) -> int:
-        """Call a function, and return its integer result; registers are put back afterwards.
+        prototype: str | None = None,
+    ) -> Any:
+        """Call a function, and return its result; registers are put back afterwards.
 
         If an outermost call fails, the registers stay as they are where the guest has stopped,
         until the next call.
@@ -82,6 +87,8 @@ class FunctionCalls:
                 memory and passed as pointers.
             timeout: seconds; None: no bound.
             max_insns: instructions; None: no bound.
+            prototype: the function's, as C writes it; None: only a float among the arguments has
+                it looked up in debug information. The result is of its type, else an integer.
 
         Raises:
             GuestFault: the guest has failed, and no handler has handled that.
@@ -101,8 +108,14 @@ class FunctionCalls:
             check_bounds(timeout, max_insns)
         passing = self._nothing
         numbers: tuple[Any, ...] = args
-        if args and (len(args) > self._in_registers or not are_numbers(args, self._mask)):
-            passing = Passing(self._cpu.memory, args)
+        if prototype is not None:
+            passing = self._typed(function, args, prototype)
+            numbers = ()
+        elif args and (len(args) > self._in_registers or not are_numbers(args, self._mask)):
+            if has_real(args):
+                passing = self._typed(function, args, None)
+            else:
+                passing = Passing(self._cpu.memory, cast("tuple[Argument, ...]", args))
             numbers = ()
         runner = self._runner
         if not runner.take_cpu():
@@ -113,6 +126,32 @@ class FunctionCalls:
             return self._call_by_host(self._host, function, numbers, timeout, max_insns)
         finally:
             runner.give_cpu_back()
+
+    def _typed(
+        self, function: str | int, args: tuple[Argument | float, ...], prototype: str | None
+    ) -> Passing:
+        """Return the arguments of a call whose types matter.
+
+        Args:
+            function: address, as pointers have it, or symbol.
+            args: of the call.
+            prototype: as C writes it; None: debug information has it.
+
+        Raises:
+            BadArgument: there is no prototype, or it or an argument is wrong.
+            UnknownSymbol, AmbiguousSymbol: there is no such function, or there are several.
+            Unsupported: it is not known how the architecture passes such numbers.
+        """
+        return passing_of(
+            self._cpu.memory,
+            args,
+            prototype,
+            lambda: of_debug(
+                self._debug(),
+                self._functions.target(self._pointer(function))
+                & ~self._cpu.arch.pointers.mode_bits,
+            ),
+        )
 
     def _target(self, pointer: int) -> int:
         """Prepare a call of a function, and return the address where the function starts, mode bits
@@ -148,7 +187,7 @@ class FunctionCalls:
         numbers: tuple[Any, ...],
         timeout: float | None,
         max_insns: int | None,
-    ) -> int:
+    ) -> Any:
         """Call a function inside no run, return its integer result, and put the registers back.
 
         Host code sets the registers and puts them back; where it cannot, _call() is called. If the
@@ -204,9 +243,9 @@ class FunctionCalls:
         numbers: Sequence[Any],
         timeout: float | None,
         max_insns: int | None,
-    ) -> int:
-        """Call a function while this thread has the CPU, return its integer result, and put the
-        registers back.
+    ) -> Any:
+        """Call a function while this thread has the CPU, return its result, and put the registers
+        back.
 
         If an outermost call fails, the registers stay as they are where the guest has stopped, and
         those of before the call are kept for forget_failure().
@@ -249,7 +288,7 @@ class FunctionCalls:
                 self._functions.introduce(pointer)
             if self._runner.run(target, state.exit, timeout, max_insns):
                 raise GuestStopped(pc=cpu.read_pc())
-            result = regs.return_value
+            result = passing.result(regs)
             failed = False
             return result
         finally:

@@ -35,6 +35,7 @@ from .._base import (
     MarkedMemory,
     Sink,
     StackWalking,
+    StateOwner,
     Watching,
 )
 from .._blocks import BlockCounts
@@ -576,12 +577,12 @@ class UnicornMachine(Described):
     def call(
         self,
         function: str | int,
-        *args: Argument,
+        *args: Argument | float,
         timeout: float | None = None,
         max_insns: int | None = None,
-    ) -> int:
-        """Call a guest function by the architecture's calling convention and return its integer
-        result.
+        prototype: str | None = None,
+    ) -> Any:
+        """Call a guest function by the architecture's calling convention and return its result.
 
         Registers are put back afterwards. If an outermost call fails, they stay as they are where
         the guest stopped, until the next call. In a handler the call is a run inside the run under
@@ -589,29 +590,35 @@ class UnicornMachine(Described):
 
         Args:
             function: symbol or address.
-            args: integers; None is 0. bytes, bytearray and str are copied into guest memory,
-                NUL-terminated, and passed as pointers; a bytearray is copied back afterwards.
+            args: integers and floats; None is 0. bytes, bytearray and str are copied into guest
+                memory, NUL-terminated, and passed as pointers; a bytearray is copied back
+                afterwards.
             timeout: seconds; None: no bound.
             max_insns: the most instructions; None: no bound.
+            prototype: the function's types, as C writes them: "double pow(double, double)". With
+                it, or with a float among the arguments, when debug information has the types, the
+                result is of its C type: a float, a signed integer, None for void.
 
         Returns:
-            What the function has left in the return register.
+            What the function has left in the return register, an integer; with types, its value.
 
         Raises:
             GuestFault: the guest has failed, and no handler has handled that.
             GuestTimeout: a bound was reached.
             GuestStopped: stop() has ended the call.
             UnknownSymbol, AmbiguousSymbol: there is no such symbol, or there are several.
-            BadArgument: an argument or a bound is of a wrong kind, or too large.
+            BadArgument: an argument or a bound is of a wrong kind, or too large; or one is a float,
+                and the function's types are not known.
             Unsupported: the architecture has no calling convention, or passes fewer pointers in
-                registers; or the engine cannot count instructions beyond a jump, or cannot run any
+                registers, or it is not known how it passes floating-point numbers;
+                or the engine cannot count instructions beyond a jump, or cannot run any
                 more.
             NoMemory: there is no room for the copies.
             MachineBusy: another thread runs this machine or changes its probes, or a device's
                 function calls.
             ReentryError: too many runs are nested.
         """
-        return self.parts.calls.call(function, args, timeout, max_insns)
+        return self.parts.calls.call(function, args, timeout, max_insns, prototype)
 
     def run(
         self,
@@ -666,8 +673,8 @@ class UnicornMachine(Described):
         return self.parts.snapshots.take()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Set the guest back to a snapshot: registers, memory, mappings, devices, what alloc() had
-        handed out, and how far stdin was read.
+        """Set the guest back to a snapshot: registers, memory, mappings, devices, what a board's
+        devices hold, what alloc() had handed out, and how far stdin was read.
 
         Probes stay as they are now, with their counters. Calls that return probes followed when the
         snapshot was taken are followed again. Where it raises, it has changed nothing, unless
@@ -688,6 +695,18 @@ class UnicornMachine(Described):
         parts.snapshots.restore(snapshot)
         if parts.stubs.stale:
             parts.stubs.after_restore()
+
+    def keep_snapshot_state(self, owner: StateOwner) -> Callable[[], None]:
+        """Have the state of an object, as of a device's model, kept in snapshots from now on.
+
+        Args:
+            owner: has the state, as its attribute `snapshot_state`: a value of its own, which
+                restore() sets again. None is set where the snapshot is older than this call.
+
+        Returns:
+            A function that ends that.
+        """
+        return self.parts.snapshots.keep_snapshot_state(owner)
 
     def mmio(
         self, start: int, size: int, read: Read | None = None, write: Write | None = None

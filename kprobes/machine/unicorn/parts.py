@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import unicorn
 
@@ -112,8 +113,16 @@ class Parts:
         self.runner = InterruptedRunner(
             cpu, state, services, self.starts, self.bounds, faults, self.interrupts
         )
+        described: Any = machine
         self.calls = FunctionCalls(
-            cpu, state, self.runner, functions, self.stubs, delay_slots, self.stack_and_exit
+            cpu,
+            state,
+            self.runner,
+            functions,
+            self.stubs,
+            delay_slots,
+            self.stack_and_exit,
+            lambda: described.debug,
         )
         self.loader = Loader(self.memory, functions, self.stubs, self.stack_and_exit, self.process)
         self.watches = Watches(cpu, state, owned)

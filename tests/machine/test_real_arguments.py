@@ -1,0 +1,190 @@
+"""Floating-point arguments and results of calls, and floats in registers."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from importlib import util
+from pathlib import Path
+from struct import pack
+from typing import Any
+
+import pytest
+
+from kprobes import BadArgument, Kprobes, UnicornMachine, UnknownRegister, Unsupported
+
+pytestmark = pytest.mark.quick
+HERE = Path(__file__).parent
+TARGETS = {"x86_64": "x86_64-linux-musl", "arm64": "aarch64-linux-musl", "riscv64": "riscv64-linux-musl",
+           "s390x": "s390x-linux-musl"}
+OTHERS = {"arm": "arm-linux-musleabihf", "i386": "x86-linux-musl"}
+
+
+def built(arch: str, folder: Path, *options: str) -> Path:
+    """The functions of reals.c, in a shared object."""
+    if util.find_spec("ziglang") is None:
+        pytest.skip("needs ziglang's compiler")
+    out = folder / f"{arch}.so"
+    target = (TARGETS | OTHERS)[arch]
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, "-O1", "-shared", "-nostdlib", "-fPIC",
+                    "-fno-builtin", "-fno-sanitize=all", *options, "-o", str(out), str(HERE / "reals.c")],
+                   check=True, capture_output=True)
+    return out
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def m(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with UnicornMachine.load(built(request.param, tmp_path_factory.mktemp("reals"), "-g")) as machine:
+        yield machine
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def bare(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with UnicornMachine.load(built(request.param, tmp_path_factory.mktemp("reals"), "-g0", "-Wl,--strip-debug")) as machine:
+        yield machine
+
+
+def test_types_come_from_debug_information(m: Any) -> None:
+    assert m.call("add", 2.5, 0.25) == 2.75
+    assert m.call("add", 2.5, 3) == 5.5
+    assert m.call("add_singles", 2.5, 0.25) == 2.75
+    assert m.call("mixed", -1, 2.5, 3, 4.0, "ab") == -1 + 25 + 300 + 4000 + ord("b")
+    assert m.call("truncated", -7.9) == -7
+    assert m.call("byte", 200.0) == 200
+    assert m.call("many", *(float(n) for n in range(1, 12))) == sum(n * n for n in range(1, 12))
+    assert m.call("crowded", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10.0, 11, 12.0) == sum(n * n for n in range(1, 13))
+
+
+def test_types_come_from_a_prototype(bare: Any) -> None:
+    m = bare
+    assert m.call("add", 2.5, 0.25, prototype="double add(double a, double b);") == 2.75
+    assert m.call("add", 1, 2, prototype="double(double, double)") == 3.0
+    assert m.call("add_singles", 2.5, 0.25, prototype="float f(float, float)") == 2.75
+    assert m.call("half", 5, prototype="double half(int)") == 2.5
+    assert m.call("half", -5, prototype="double half(int)") == -2.5
+    assert m.call("truncated", -7.9, prototype="int truncated(double)") == -7
+    assert m.call("truncated", 7.9, prototype="unsigned truncated(double)") == 7
+    room = bytearray(8)
+    assert m.call("store", room, 1.5, prototype="void store(double *to, double value)") is None
+    order = "little" if m.arch.order.value == "little" else "big"
+    assert int.from_bytes(room, order) == 0x3FF8000000000000
+    mixed = "double mixed(int a, double b, long c, float d, const char *e)"
+    assert m.call("mixed", -1, 2.5, 3, 4.0, b"ab", prototype=mixed) == -1 + 25 + 300 + 4000 + ord("b")
+    if m.arch.name != "riscv64":
+        assert m.call("variable", 3, 1.5, 2.5, 3.0, prototype="double variable(int, ...)") == 7.0
+    else:
+        with pytest.raises(Unsupported, match="behind"):
+            m.call("variable", 3, 1.5, 2.5, 3.0, prototype="double variable(int, ...)")
+
+
+def test_registers_are_put_back(m: Any) -> None:
+    names = [name for name in m.regs.names if name != m.arch.regs.pc]
+    before = [m.regs[name] for name in names]
+    assert m.call("crowded", *range(9), 1.5, 2, 2.5)
+    assert [m.regs[name] for name in names] == before
+
+
+def test_calls_in_handlers(m: Any) -> None:
+    with Kprobes(m) as k:
+        seen: list[Any] = []
+        k.kprobe("add")(lambda p, regs: seen.append(m.call("half", 3, prototype="double half(int)")))
+        assert m.call("add", 2.5, 0.25) == 2.75
+        assert seen == [1.5]
+
+
+def test_integers_are_as_ever(m: Any) -> None:
+    """Without a float and without a prototype no type is looked up: the result is a register's."""
+    result = m.call("half", 3)
+    assert isinstance(result, int) and result == m.call("half", 3)
+    assert m.call("half", 3, prototype="double half(int)") == 1.5
+
+
+@pytest.mark.parametrize("args", [(2.5,), (2.5, 1, 3), (2.5, "a"), (2.5, None), (2.5, b"")])
+def test_arguments_that_do_not_fit_the_types(m: Any, args: tuple[Any, ...]) -> None:
+    with pytest.raises(BadArgument):
+        m.call("add", *args)
+
+
+def test_a_float_for_an_integer(m: Any) -> None:
+    with pytest.raises(BadArgument, match="argument 1 is a float, and the parameter an integer"):
+        m.call("mixed", 2.5, 2.5, 3, 4.0, "ab")
+    with pytest.raises(Unsupported, match="long double cannot be passed"):
+        m.call("wide", 2.5)
+
+
+def test_nothing_is_known_of_the_function(bare: Any) -> None:
+    with pytest.raises(BadArgument, match=r"argument 2 is a float, and the function's types are not known.*prototype="):
+        bare.call("add", 1, 2.5)
+
+
+@pytest.mark.parametrize("text", ["", "add", "double add(double", "long double add(int)", "double add(struct x)",
+                                  "double f(void, int)", "dbl f(int)", "int f(int (*)(int))", "float double f()"])
+def test_prototypes_that_are_none(bare: Any, text: str) -> None:
+    with pytest.raises(BadArgument):
+        bare.call("add", prototype=text)
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ("int f(void)", -1), ("unsigned int f(void)", 0xFFFFFFFF), ("char f()", -1), ("unsigned char f()", 255),
+    ("uint16_t f()", 0xFFFF), ("long f()", -1), ("unsigned long long f()", (1 << 64) - 1), ("void *f()", (1 << 64) - 1),
+    ("const char *name(void)", (1 << 64) - 1), ("void f(void)", None), ("short int f()", -1), ("size_t f()", (1 << 64) - 1)])
+def test_results_of_prototypes(text: str, value: Any) -> None:
+    minus_one = bytes.fromhex("48c7c0ffffffffc3")  # mov rax, -1; ret
+    with UnicornMachine.from_code(minus_one, arch="x86_64", symbols={"f": 0x10000}) as m:
+        assert m.call("f", prototype=text) == value
+
+
+def test_where_it_is_not_known(tmp_path: Path) -> None:
+    for arch in OTHERS:
+        with UnicornMachine.load(built(arch, tmp_path, "-g")) as m:
+            with pytest.raises(Unsupported, match=f"how {arch} passes floating point is not known here"):
+                m.call("add", 2.5, 1.0)
+            with pytest.raises(Unsupported, match="64-bit integers"):
+                m.call("half", 2, prototype="int half(long long)")
+
+
+# --- registers
+
+
+REGISTERS = {"x86_64": ("xmm0", "xmm15"), "i386": ("xmm0",), "arm64": ("v0", "d1", "d31"), "arm": ("d0", "d15"),
+             "riscv64": ("fa0", "ft3", "f10"), "riscv32": ("fa0",), "s390x": ("f0", "f15")}
+SINGLES = {"arm64": ("s0", "s31"), "arm": ("s0", "s1", "s31")}
+
+
+@pytest.mark.parametrize("arch", REGISTERS)
+def test_floats_in_registers(arch: str) -> None:
+    with UnicornMachine.from_code(bytes(16), arch=arch) as m:
+        for name in REGISTERS[arch]:
+            for value in (2.5, -0.0, math.inf, 1e-320, 0.1):
+                m.regs[name] = value
+                assert m.regs.real(name) == value
+                assert m.regs[name] == int.from_bytes(pack(">d", value), "big")
+        for name in SINGLES.get(arch, ()):
+            m.regs[name] = 2.5
+            assert (m.regs.real(name), m.regs[name]) == (2.5, 0x40200000)
+            m.regs[name] = 1e300
+            assert m.regs.real(name) == math.inf
+        with pytest.raises(BadArgument):
+            m.regs[m.arch.regs.sp] = 2.5
+        with pytest.raises(BadArgument):
+            m.regs.real(m.arch.regs.sp)
+        with pytest.raises(BadArgument):
+            m.regs.real(REGISTERS[arch][0], 3)
+
+
+def test_parts_of_registers() -> None:
+    with UnicornMachine.from_code(bytes(16), arch="arm64") as m:
+        m.regs["v3"] = (1 << 128) - 1
+        assert (m.regs["d3"], m.regs["s3"]) == ((1 << 64) - 1, (1 << 32) - 1)
+        m.regs["s3"] = 5  # as FMOV S3 does
+        assert m.regs["v3"] == 5
+        assert "d31" in m.regs and "d32" not in m.regs
+        with pytest.raises(UnknownRegister, match="d32"):
+            m.regs["d32"]
+    with UnicornMachine.from_code(bytes(16), arch="arm") as m:
+        m.regs["d1"] = (1 << 64) - 1
+        m.regs["s2"] = 1
+        assert (m.regs["d1"], m.regs["s3"]) == (0xFFFFFFFF_00000001, 0xFFFFFFFF)
+        m.regs["s3"] = 2
+        assert m.regs["d1"] == 0x2_00000001
