@@ -8,18 +8,29 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import RLock
+from time import monotonic
 from typing import Any
 
 from ..arch._base import Annul, Arch, Decoded, Insn
-from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, ReentryError
+from ..arguments import kind_of
+from ..errors import (
+    AlreadyRegistered,
+    BadArgument,
+    GuestFault,
+    GuestTimeout,
+    NoMemory,
+    ReentryError,
+)
 from ..regs import Regs
 from ..symbols import Symbols
 from ._base import BuiltIn, Fault, HostProgram, Sink
 from ._ends import ending_at
 from ._paper_isa import LENGTHS, PAPER, execute
+from ._passing import check_bounds, register_value
 
 PAGE = 0x1000
 EXIT = 0xE000
+STEPS = 100_000  #: the most that a run makes, unless its caller says otherwise
 
 
 class PaperCalls:
@@ -287,9 +298,15 @@ class PaperMachine:
             size: bytes.
 
         Raises:
-            GuestFault: it is not mapped.
+            GuestFault: it is not mapped; `address` is the first such byte.
+            BadArgument: `addr` or `size` is no integer, or `size` is negative.
         """
-        return b"".join(self._views(addr, size, "read"))
+        try:
+            if size >= 0:
+                return b"".join(self._views(addr, size, "read"))
+        except TypeError:
+            pass
+        raise BadArgument(f"cannot read {size!r} bytes at {addr!r}", hint="pass integers")
 
     def write(self, addr: int, data: bytes) -> None:
         """Write guest memory.
@@ -300,11 +317,17 @@ class PaperMachine:
 
         Raises:
             GuestFault: a page is not mapped. Nothing was written.
+            BadArgument: `addr` is no integer, or `data` no bytes.
         """
         at = 0
-        for view in list(self._views(addr, len(data), "write")):
-            view[:] = data[at : at + len(view)]
-            at += len(view)
+        try:
+            for view in list(self._views(addr, len(data), "write")):
+                view[:] = data[at : at + len(view)]
+                at += len(view)
+        except (TypeError, ValueError):
+            raise BadArgument(
+                f"cannot write {type(data).__name__} at {addr!r}", hint="pass an integer and bytes"
+            ) from None
 
     patch = write
 
@@ -384,7 +407,14 @@ class PaperMachine:
 
     # --- running
 
-    def call(self, function: str | int, *args: int, cpu: int | None = None) -> int:
+    def call(
+        self,
+        function: str | int,
+        *args: int,
+        cpu: int | None = None,
+        timeout: float | None = None,
+        max_insns: int | None = None,
+    ) -> int:
         """Call a guest function and return its integer result.
 
         Registers are put back afterwards. Where `cpu` ran the outermost call, it is the CPU that
@@ -393,16 +423,21 @@ class PaperMachine:
 
         Args:
             function: symbol or address.
-            args: integers.
+            args: integers; negative ones become their two's complement.
             cpu: number of the CPU that runs it; None: the one that ran last.
+            timeout: seconds; None: no bound.
+            max_insns: the most steps; None: 100,000.
 
         Raises:
             UnknownSymbol: there is no such symbol.
+            BadArgument: an argument is no integer that a register holds, or a bound is none.
             GuestFault: the guest has failed, and no handler has handled that.
-            GuestTimeout: 100,000 steps are made.
+            GuestTimeout: a bound was reached.
             ReentryError: 16 runs are nested.
             BaseException: a handler has raised it.
         """
+        check_bounds(timeout, max_insns)
+        words = [self._word(place, value) for place, value in enumerate(args, 1)]
         target = self.symbols[function].address if isinstance(function, str) else function
         cpu = self._cpu if cpu is None else cpu
         regs, values = self._regs[cpu], self._values[cpu]
@@ -413,10 +448,11 @@ class PaperMachine:
         failed = True
         try:
             assert self.arch.abi is not None
-            for n, value in enumerate(args):
+            for n, value in enumerate(words):
                 self.arch.abi.set_argument(regs, n, value)
             self._return_to_exit(regs)
-            self.run(target, EXIT, cpu=cpu)
+            limit = STEPS if max_insns is None else max_insns
+            self.run(target, EXIT, cpu=cpu, limit=limit, timeout=timeout)
             failed = False
             return values[self.arch.abi.returns[0]]
         finally:
@@ -425,6 +461,24 @@ class PaperMachine:
             else:
                 values.update(saved)
             regs.reported, regs.target = outer
+
+    def _word(self, place: int, value: int) -> int:
+        """Return an argument as a register holds it.
+
+        Args:
+            place: the argument's number, from 1 on, for the error.
+            value: the argument.
+
+        Raises:
+            BadArgument: it is no integer, or does not fit.
+        """
+        word = register_value(self.arch, place, value)
+        if isinstance(word, int):
+            return word
+        raise BadArgument(
+            f"argument {place} is {kind_of(value)}",
+            hint="pass an integer: this engine finds no memory for buffers; write() one",
+        )
 
     def _return_to_exit(self, regs: Regs) -> None:
         """Set the return address at a function's entry so that the function returns to EXIT; sp
@@ -457,7 +511,13 @@ class PaperMachine:
             regs.reported, regs.target = outer
 
     def run(
-        self, start: int | None = None, until: int = EXIT, *, cpu: int = 0, limit: int = 100_000
+        self,
+        start: int | None = None,
+        until: int = EXIT,
+        *,
+        cpu: int = 0,
+        limit: int = STEPS,
+        timeout: float | None = None,
     ) -> None:
         """Run the guest on one CPU until it comes to an address.
 
@@ -470,10 +530,11 @@ class PaperMachine:
             until: address where the run ends, before the instruction there.
             cpu: number of the CPU.
             limit: the most steps; an instruction or a report is one.
+            timeout: seconds; None: no bound.
 
         Raises:
             GuestFault: the guest has failed, and no handler has handled that.
-            GuestTimeout: `limit` steps are made.
+            GuestTimeout: `limit` steps are made, or the time is over.
             ReentryError: 16 runs are nested.
             BaseException: a handler has raised it.
         """
@@ -493,10 +554,15 @@ class PaperMachine:
         self._depth += 1
         try:
             with ending_at(self.sink, self.arch, until):
+                deadline = None if timeout is None else monotonic() + timeout
                 for _ in range(limit):
                     if values[self._pc] == until:
                         return
+                    if deadline is not None and monotonic() >= deadline:
+                        raise GuestTimeout(f"{timeout} s are over", pc=values[self._pc])
                     self.step(cpu)
+                if values[self._pc] == until:
+                    return
             raise GuestTimeout(f"{limit} steps are made", pc=values[self._pc])
         finally:
             self._depth -= 1

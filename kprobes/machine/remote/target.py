@@ -23,6 +23,7 @@ INCLUDES = 64
 MOST_THREADS = 1 << 12
 _REFUSED = re.compile(rb"E[0-9a-fA-F]{2}|E\..*", re.DOTALL)
 CHUNK = 0x7F0  #: bytes of memory in one packet: QEMU's packets have 4 KiB
+SMALLEST_PAGE = 1024  #: bytes: no CPU's page is smaller; they are Arm's
 LINE = 256  #: bytes of code that are asked for at once, and kept while the guest stands
 
 
@@ -274,7 +275,7 @@ class RemoteTarget:
             size: bytes.
 
         Raises:
-            GuestFault: it is not mapped (access "read").
+            GuestFault: it is not mapped (access "read"); `address` is the first such byte.
         """
         out = bytearray()
         starts = range(addr, addr + size, CHUNK)
@@ -284,13 +285,31 @@ class RemoteTarget:
             piece = b"" if _refused(answer) else self._bytes(answer, "memory")
             out += piece
             if len(piece) < CHUNK and len(out) < size:
+                at = addr + len(out)
                 raise GuestFault(
                     "memory is not mapped",
-                    address=addr + len(out),
+                    address=at if piece else self._first_unmapped(at, addr + size),
                     access="read",
                     by_python=True,
                 )
         return self.stops.over(addr, bytes(out[:size]))
+
+    def _first_unmapped(self, start: int, end: int) -> int:
+        """Return the first address of a range that the stub cannot read, as far as it tells: where
+        it reads a byte of every page, `start`.
+
+        Args:
+            start: address of the first byte, in the packet that was refused.
+            end: address behind the last one.
+        """
+        end = min(end, start + CHUNK)
+        places = [start, *range((start | SMALLEST_PAGE - 1) + 1, end, SMALLEST_PAGE)]
+        if len(places) == 1:
+            return start
+        answers = self.link.ask_all([b"m%x,1" % at for at in places])
+        return next(
+            (at for at, answer in zip(places, answers, strict=True) if _refused(answer)), start
+        )
 
     def code(self, addr: int, size: int) -> bytes:
         """Return guest code, without the stub's breakpoints, from lines of 256 bytes that are kept
@@ -325,7 +344,8 @@ class RemoteTarget:
             data: what to write.
 
         Raises:
-            GuestFault: it is not mapped, or the stub does not write there (access "write").
+            GuestFault: it is not mapped, or the stub does not write there (access "write");
+                nothing is written.
         """
         if self._lines:
             for start in range(addr & -LINE, addr + len(data), LINE):
@@ -334,14 +354,44 @@ class RemoteTarget:
             with self.stops.away(addr, addr + len(data)):
                 self.write(addr, data)
             return
+        end = addr + len(data)
+        # Stubs write page by page, and stop at the first one that they cannot write. HAZARD: a read
+        # may change a device; nothing is read where the write ends in its first page.
+        before = b""
+        if data and addr // SMALLEST_PAGE != (end - 1) // SMALLEST_PAGE:
+            try:
+                before = self.read(addr, len(data))
+            except GuestFault as fault:
+                raise _unwritable(fault.address or addr) from None
         for at in range(0, len(data), CHUNK // 2):
             piece = data[at : at + CHUNK // 2]
-            if self.link.ask(b"M%x,%x:%s" % (addr + at, len(piece), piece.hex().encode())) != b"OK":
-                raise GuestFault(
-                    "memory is not mapped, or the stub may not write there",
-                    address=addr + at,
-                    access="write",
-                )
+            if not self._written(addr + at, piece):
+                self._put_back(addr, before)
+                raise _unwritable(addr + at)
+
+    def _written(self, addr: int, piece: bytes) -> bool:
+        """Write guest memory by one packet; return True if the stub has done so.
+
+        Args:
+            addr: address of the first byte.
+            piece: what to write, CHUNK // 2 bytes at most.
+        """
+        return self.link.ask(b"M%x,%x:%s" % (addr, len(piece), piece.hex().encode())) == b"OK"
+
+    def _put_back(self, addr: int, before: bytes) -> None:
+        """Undo a write that was refused somewhere: page by page, up to where the stub refuses.
+
+        Args:
+            addr: address of its first byte.
+            before: the bytes that were there; b"": nothing was written.
+        """
+        at = addr
+        end = addr + len(before)
+        while at < end:
+            stop = min(end, (at | SMALLEST_PAGE - 1) + 1)
+            if not self._written(at, before[at - addr : stop - addr]):
+                return
+            at = stop
 
     @property
     def tells_calls(self) -> bool:
@@ -677,6 +727,17 @@ def _number(element: ElementTree.Element, name: str, default: int) -> int:
     if text.isascii() and text.isdecimal() and len(text) < 8:
         return min(int(text), 1 << 16)
     return default
+
+
+def _unwritable(address: int) -> GuestFault:
+    """Return the error for memory that cannot be written.
+
+    Args:
+        address: where the first byte is that cannot, as far as the stub tells.
+    """
+    return GuestFault(
+        "memory is not mapped, or the stub may not write there", address=address, access="write"
+    )
 
 
 def _refused(answer: bytes) -> bool:
