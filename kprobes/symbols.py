@@ -629,6 +629,30 @@ def where_names_are(symbols: Iterable[Any]) -> str:
     return "no function has a name here: --discover or m.discover() finds them"
 
 
+def add_names(
+    symbols: Symbols,
+    file: str | os.PathLike[str] | None,
+    debug_files: Iterable[str],
+    servers: Sequence[str],
+) -> None:
+    """Add the names that options of a command give to a machine's.
+
+    Args:
+        symbols: the machine's; what is loaded already gets its separate debug information.
+        file: with names; None: there is none.
+        debug_files: ELF files with debug information of what is loaded.
+        servers: addresses of debuginfod servers; none: no network is used.
+
+    Raises:
+        ImageError: a file cannot be read, or is damaged; or no server has debug information.
+    """
+    if file is not None:
+        symbols.load(file)
+    for path in debug_files:
+        symbols.load(path, format="elf")
+    symbols.find_debug(servers=servers)
+
+
 def address_of(name: str) -> int | None:
     """Return the address that is written as a text like "0x8000020"; None: the text is no
     address.

@@ -85,7 +85,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
             "symbols", "tracing",
             "arch", "arch._base", "arch._rows", "arch._assembly", "fuzz", "cli"),
     "fuzz": ("__init__", "board", "calltext", "campaign", "controls", "deprecation", "errors", "kprobes", "machine.unicorn.edgemap",
-             "machine.unicorn.machine", "newfile", "stacks", "fuzz"),
+             "machine.unicorn.machine", "newfile", "stacks", "symbols", "fuzz"),
     "events": ("arguments", "attacher", "clocknames", "core.probe", "core.register.alone", "debug.", "errors", "machine._base", "notebook",
                "programs", "regs", "stacks", "symbols", "arch._base", "events"),
     "script": ("script.",),

@@ -11,9 +11,10 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 
 from ..arch.arm.nvic import Nvic
 from ..errors import BadArgument, GuestFault, ImageError, Unsupported
@@ -173,7 +174,11 @@ class Board:
         )
 
     def machine(
-        self, file: str | os.PathLike[str] | bytes, *, name: str | None = None
+        self,
+        file: str | os.PathLike[str] | bytes,
+        *,
+        name: str | None = None,
+        named: Callable[[UnicornMachine], object] | None = None,
     ) -> UnicornMachine:
         """Make a machine with a file's image and this board around it.
 
@@ -182,6 +187,8 @@ class Board:
         Args:
             file: its path, or its bytes.
             name: of the image; None: the file's base name.
+            named: is called with the machine when it has the image, and adds names to it: the
+                board's task pointer may be one of them. None: nothing is called.
 
         Raises:
             ImageError: a file that cannot be loaded.
@@ -192,6 +199,8 @@ class Board:
         """
         machine = self.load_image(file, name)
         try:
+            if named is not None:
+                named(machine)
             self.fit(machine)
         except BaseException:
             machine.close()
@@ -297,6 +306,7 @@ class Board:
             {p.start + r.offset: f"{p.name}.{r.name}" for p in peripherals for r in p.registers},
         )
         machine.board = fitted
+        machine.keep_snapshot_state(fitted)
         return fitted
 
     def _start(self, machine: UnicornMachine) -> None:
@@ -341,12 +351,13 @@ class Board:
 
 
 #: types of the attributes that hold a device's state
-DATA = (int, str, bytes, bytearray, list, tuple, dict, set, deque, type(None))
+DATA: Final = (int, str, bytes, bytearray, list, tuple, dict, set, deque, type(None), FunctionType)
+COUNTS: Final = ("reads", "writes")  #: attributes that count accesses
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Fitted:
-    """The devices of a board that has been put around a machine.
+    """The devices of a board that has been put around a machine. They go back with its snapshots.
 
     Attributes:
         bus: passes accesses to the devices.
@@ -367,22 +378,37 @@ class Fitted:
             hint=f"did you mean {near[0]!r}?" if near else "",
         )
 
-    def keep(self) -> Callable[[], None]:
-        """Keep what the devices' registers hold; return a function that puts it back, any number of
-        times.
-
-        Time that a device has asked the machine for, as timers do, goes on as it would.
+    @property
+    def snapshot_state(self) -> list[tuple[object, dict[str, object]]]:
+        """The state of the devices, as a copy for a snapshot of the machine; setting it puts the
+        devices back. How often they were accessed is no part of it.
         """
-        # parts of a device, as a timer's counters, refer to the device: that is not copied
-        shared = {id(device): device for device in self.bus.devices}
-        kept = [(device, _state(device, shared)) for device in self.bus.devices]
+        holders = self._holders()
+        shared = {id(holder): holder for holder in holders}
+        return [(holder, copy.deepcopy(_state(holder), {**shared})) for holder in holders]
 
-        def put_back() -> None:
-            """Set all devices to what they were at keep()."""
-            for device, state in kept:
-                vars(device).update(copy.deepcopy(state, {**shared}))
+    @snapshot_state.setter
+    def snapshot_state(self, then: list[tuple[object, dict[str, object]]] | None) -> None:
+        """Set the devices to what a snapshot has kept; None: it was taken before they were here."""
+        if then is None:
+            return
+        shared = {id(holder): holder for holder, _ in then}
+        for holder, state in then:
+            vars(holder).update(copy.deepcopy(state, {**shared}))
 
-        return put_back
+    def _holders(self) -> list[object]:
+        """Return the devices and the parts that they have in tuples, lists and dicts, as a timer's
+        counters: each has state of its own, and stays the object that it is.
+        """
+        found: list[object] = list(self.bus.devices)
+        for device in self.bus.devices:
+            for value in vars(device).values():
+                items = value.values() if isinstance(value, dict) else value
+                if isinstance(value, (dict, list, tuple)):
+                    found += [
+                        item for item in items if hasattr(item, "__dict__") and not callable(item)
+                    ]
+        return list({id(holder): holder for holder in found}.values())
 
     @property
     def uarts(self) -> list[Uart]:
@@ -420,20 +446,18 @@ class Fitted:
         return any(0 <= address - device.start < device.size for address in self.names)
 
 
-def _state(device: Device, shared: Mapping[int, Device]) -> dict[str, object]:
-    """Return a copy of what a device holds: the attributes whose values are plain data. Of a device
-    without a model, whose registers do not change, these are its counts of accesses.
+def _state(holder: object) -> dict[str, object]:
+    """Return what a device, or a part of one, holds: the attributes whose values are plain data, or
+    functions, as what cancels a timer. Nothing is copied.
 
     Args:
-        device: the device.
-        shared: id() of a device -> the device; they are not copied where the data refer to them.
+        holder: the device, or its part.
     """
-    if isinstance(device, Unknown):
-        return {"reads": device.reads, "writes": device.writes}
-    held: dict[str, object] = {
-        name: value for name, value in vars(device).items() if isinstance(value, DATA)
+    return {
+        name: value
+        for name, value in vars(holder).items()
+        if isinstance(value, DATA) and name not in COUNTS
     }
-    return copy.deepcopy(held, {**shared})
 
 
 def map_free(machine: UnicornMachine, start: int, size: int, perms: str) -> None:

@@ -9,13 +9,14 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from attrs import define, frozen
 
 from ..controls import CONTROLS
 from ..errors import GuestFault, ImageError
+from ..symbols import add_names
 from ._render import table
 
 if TYPE_CHECKING:
@@ -202,11 +203,7 @@ class BoardOptions:
             UsageError: --debuginfod was given, and $DEBUGINFOD_URLS names no server.
             ImageError: a file cannot be read, or is damaged; or no server has debug information.
         """
-        if self.symbols is not None:
-            machine.symbols.load(self.symbols)
-        for path in self.debug_files:
-            machine.symbols.load(path, format="elf")
-        machine.symbols.find_debug(servers=self.servers)
+        add_names(machine.symbols, self.symbols, self.debug_files, self.servers)
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -244,10 +241,9 @@ class BoardOptions:
             raise click.UsageError(
                 "a raw image needs --arch NAME as well; `kprobes archs` lists them"
             )
-        machine = board.load_image(file)
+        machine = board.machine(file, named=self.name)
         try:
-            self.name(machine)
-            self._wire(board.fit(machine))
+            self._wire(cast("Fitted", machine.board))
         except BaseException:
             machine.close()
             raise

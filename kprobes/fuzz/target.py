@@ -19,6 +19,7 @@ from ..deprecation import FormerName
 from ..errors import BadArgument, KprobeError, Unsupported
 from ..kprobes import Kprobes
 from ..machine.unicorn.machine import UnicornMachine
+from ..symbols import add_names
 
 #: AFL puts the path of its file where `@@` stands in a word of the command line
 _AFL_FILE = re.compile(r"(?<=[(,\s])(/.*?/\.cur_input[^,)\s]*|/[^,)]*)")
@@ -231,15 +232,11 @@ class CallTarget:
         room, end = _room(machine)
         function, bound = call.function, self.max_insns
         args = [arg for arg in call.args if not isinstance(arg, NamedAddress)]  # none is left
-        board = machine.board
-        devices_back = board.keep() if isinstance(board, Fitted) else None
 
         def fuzz(data: bytes) -> None:
             """Call the function with an input's bytes, at the end of one room if they fit, else in
-            memory that the machine finds. The board's devices go back to what they were.
+            memory that the machine finds.
             """
-            if devices_back is not None:
-                devices_back()
             length = len(data)
             if length >= room:  # the machine finds room for it
                 machine.call(function, *call.with_input(data), max_insns=bound)
@@ -264,18 +261,14 @@ class CallTarget:
         """
         if self.board is None and self.base is None:
             machine = UnicornMachine.load(self.image, arch=self.arch)
+            self._name(machine)
         else:
             board = (self.board or Board()).with_more(arch=self.arch, base=self.base)
             if board.base is not None and board.arch is None:
                 raise BadArgument(
                     "a raw image needs --arch NAME as well", hint="`kprobes archs` lists them"
                 )
-            machine = board.machine(self.image)
-        if self.symbols is not None:
-            machine.symbols.load(self.symbols)
-        for path in self.debug_files:
-            machine.symbols.load(path, format="elf")
-        machine.symbols.find_debug(servers=self.servers)
+            machine = board.machine(self.image, named=self._name)
         if self.received is not None:
             ports = machine.board.uarts if isinstance(machine.board, Fitted) else []
             if not ports:
@@ -285,6 +278,17 @@ class CallTarget:
                 )
             ports[0].feed(self.received)
         return machine
+
+    def _name(self, machine: UnicornMachine) -> None:
+        """Add the names of `symbols` and of separate debug information to a machine.
+
+        Args:
+            machine: the machine, which has the image.
+
+        Raises:
+            ImageError: a file cannot be read, or is damaged; or no server has debug information.
+        """
+        add_names(machine.symbols, self.symbols, self.debug_files, self.servers)
 
 
 def _room(machine: UnicornMachine) -> tuple[int, int]:

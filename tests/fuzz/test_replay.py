@@ -18,7 +18,7 @@ from attrs import evolve
 from click.testing import CliRunner, Result
 
 from kprobes import BadArgument
-from kprobes.board import Board, Fitted, Part
+from kprobes.board import Board, Fitted, TaskPointer
 from kprobes.cli import main
 from kprobes.fuzz.bench import InputRunner
 from kprobes.fuzz.crash import Finding, examine
@@ -562,19 +562,14 @@ def test_a_folder_of_inputs_is_replayed_on_a_board(tmp_path: Path) -> None:
     assert done.exit_code == 0 and json.loads(done.stdout)["findings"] == [], done.output
 
 
-def test_devices_that_have_parts_go_back() -> None:
-    """The counters of a timer refer to their device, which is not copied."""
-    board = Board(arch="arm", base=0, ram=((0x1000, 0x1000),), devices=(Part("sp804", 0x40000000, {}),))
-    with board.machine(bytes.fromhex("0100a0e3 1eff2fe1")) as m:
-        assert isinstance(m.board, Fitted)
-        timer = m.board.bus.devices[0]
-        back = m.board.keep()
-        for _ in range(2):
-            m.write(0x40000000, (5).to_bytes(4, "little"))  # Timer1Load
-            assert m.read(0x40000000, 4) == b"\5\0\0\0"
-            back()
-            assert m.read(0x40000000, 4) == bytes(4)
-            assert m.board.bus.devices[0] is timer
+def test_a_boards_task_pointer_may_be_one_of_the_names(tmp_path: Path) -> None:
+    """Names are there before the board is fitted, as in the other commands."""
+    (image := tmp_path / "f.bin").write_bytes(bytes.fromhex("1eff2fe1"))
+    (names := tmp_path / "names").write_text("00000000 T f\n00001000 D current\n")
+    board = Board(arch="arm", base=0, ram=((0x1000, 0x1000),), task=TaskPointer("current"))
+    target = CallTarget(str(image), "f(@input)", board=board, symbols=str(names))
+    with target.load().machine as m:
+        assert m.cpu_task is not None
 
 
 def test_devices_go_back_before_each_run(tmp_path: Path) -> None:
