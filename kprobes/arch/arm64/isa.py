@@ -54,7 +54,8 @@ REGISTERS = Registers(
     names=(*X, "sp", "pc", "nzcv", *V, "fpcr", "fpsr", "tpidr_el0"), pc="pc", sp="sp", flags="nzcv",
     aliases={"lr": "x30", "fp": "x29", "ip0": "x16", "ip1": "x17", "pstate": "nzcv"},
     widths={"nzcv": 32, "fpcr": 32, "fpsr": 32, **dict.fromkeys(V, 128)},
-    lanes={f"{kind}{n}": Lane(name, 0, bits) for kind, bits in (("d", 64), ("s", 32)) for n, name in enumerate(V)},
+    lanes={f"{kind}{n}": Lane(name, 0, bits)
+           for kind, bits in (("d", 64), ("s", 32)) for n, name in enumerate(V)},
     reals=frozenset(V),
 )
 

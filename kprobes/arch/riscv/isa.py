@@ -61,7 +61,8 @@ REGISTERS = Registers(
     aliases={**{f"x{n}": name for n, name in enumerate(X)}, "fp": "s0", "epc": "pc",
              **dict(zip(F_ABI, F, strict=True))},
     # zero has no bits to write; a single in a 64-bit f register has ones above it
-    widths={"zero": 0, **dict.fromkeys(F, 64), "fcsr": 8, "fflags": 5, "frm": 3}, reals=frozenset(F),
+    widths={"zero": 0, **dict.fromkeys(F, 64), "fcsr": 8, "fflags": 5, "frm": 3},
+    reals=frozenset(F),
 )
 
 # --- operands

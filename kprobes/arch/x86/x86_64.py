@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import re
 
-from .._base import Abi, Arch, Files, Insn, Order, OutOfLine, Pointers, RealArguments, Registers, Results, Walking
+from .._base import (
+    Abi,
+    Arch,
+    Files,
+    Insn,
+    Order,
+    OutOfLine,
+    Pointers,
+    RealArguments,
+    Registers,
+    Results,
+    Walking,
+)
 from .displace import reaching
 from .interrupts import CONTROLLER
 from .rows import TRAPS, Mode, jump, landing, linkage
@@ -50,7 +62,8 @@ X86_64 = Arch(
     decode=MODE.decode,
     abi=Abi(args=("rdi", "rsi", "rdx", "rcx", "r8", "r9"), returns=("rax", "rdx"),
             results=Results(registers=16, memory=16, wide=True),
-            reals=RealArguments(registers=XMM[:8], result="xmm0", count="rax"), stack_args=8, stack_align=16,
+            reals=RealArguments(registers=XMM[:8], result="xmm0", count="rax"),
+            stack_args=8, stack_align=16,
             thread="fs_base"),
     linkage=linkage(8), jump=jump(64), out_of_line=OutOfLine(relocate=relocate, max_displaced=26),
     pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efa")), direct=True),  # ENDBR64
