@@ -273,6 +273,25 @@ def owner_of(probe: Probe) -> Any:
     return probe._owner
 
 
+def missed_of(probe: Probe) -> int:
+    """Return how many hits of a probe were missed because another probe was running on the CPU."""
+    return probe._missed
+
+
+def program_of(probe: Probe) -> Any:
+    """Return the HostProgram or GuestProgram that does what a probe's handlers do; None: only these
+    do it.
+    """
+    return probe._host
+
+
+def why_without_room(probe: Probe) -> str:
+    """Return what there was no room for, where a registered probe has stayed or become a
+    breakpoint because of that; "": there was room.
+    """
+    return str(probe._point.failure)
+
+
 def why_never_optimized(probe: Probe) -> str:
     """Return why a registered probe cannot be jump-optimized, now and later; "": it can be."""
     return str(probe._owner.optimizer.never(probe._point))

@@ -205,6 +205,13 @@ class Event:
         )
 
 
+def place_of(event: Event) -> str:
+    """Return the place of an event as ftrace shows it: `sym+0xOFF/0xSIZE`, of return events the
+    function's name, of watch events the memory.
+    """
+    return event._where or event.watched
+
+
 def locate(symbols: Symbols, address: int, returns: bool = False) -> str:
     """Return an address as `name+0xOFF/0xSIZE`, or as a bare number where no symbol covers it.
 

@@ -19,8 +19,11 @@ from ..core.probe import (
     Kretprobe,
     KretprobeInstance,
     Probe,
+    missed_of,
+    program_of,
     serve_by_program,
     why_never_optimized,
+    why_without_room,
 )
 from ..debug.operands import Operand, Unfetchable, operand_of, resolved
 from ..errors import BadArgument, GuestFault, MachineClosed, ProgramError, Unsupported
@@ -182,8 +185,9 @@ class Attachment:
         access.
         """
         for probe in self.probes.values():
-            if isinstance(probe._host, InGuest):
-                probe._host.fetch_maps()
+            program = program_of(probe)
+            if isinstance(program, InGuest):
+                program.fetch_maps()
         return self.program.maps
 
     @property
@@ -205,7 +209,7 @@ class Attachment:
         Another probe's handler was running, or too many calls of the function were being followed.
         """
         return sum(
-            p.nmissed + p.entry_nmissed if isinstance(p, Kretprobe) else p._missed
+            missed_of(p) + (p.nmissed if isinstance(p, Kretprobe) else 0)
             for p in self.probes.values()
         )
 
@@ -870,8 +874,9 @@ class _Site:
             DIVERTED or 0, as of _hit().
         """
         assert self._guest is not None
-        if probe._point.failure:
-            self._attachment.why_python[self._name] = probe._point.failure
+        without_room = why_without_room(probe)
+        if without_room:
+            self._attachment.why_python[self._name] = without_room
         self._guest.fetch_maps()
         return self._hit(probe, regs)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..arch._base import Annul, Arch, Insn
 from ..core.patch.probepoint import Probepoint
-from ..core.probe import Kprobe
+from ..core.probe import Kprobe, point_of
 from ..errors import BadArgument, GuestFault, GuestTimeout, KprobeError
 from ..kprobes import Kprobes
 from ..machine.unicorn.machine import UnicornMachine
@@ -249,10 +249,10 @@ class Bench:
                         continue
                     out += found + self._judge.handlers(watcher, state, before, insn, post, here)
                     self.tally.runs += 1
-            if insn.displace is not None and not insn.together and probe._point is not None:
+            if insn.displace is not None and not insn.together and probe.registered:
                 for shift in (0, self._arch.insn_align):
                     out += self._elsewhere(
-                        probe._point, shift, plain, f"{where}, displaced by {shift}"
+                        point_of(probe), shift, plain, f"{where}, displaced by {shift}"
                     )
         finally:
             self._kprobes.unregister_kprobe(probe)
@@ -482,8 +482,7 @@ class Bench:
             plain: how the run without a probe ended.
             insn: the instruction.
         """
-        assert probe._point is not None
-        slot = probe._point.slot_target
+        slot = point_of(probe).slot_target
         seeing = self._run(state, slot, None)
         with self._kprobes._text.bare():
             unseeing = self._run(state, slot, None)

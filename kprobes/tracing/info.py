@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import asdict, frozen
 
-from ..events._event import Event
+from ..events._event import Event, place_of
 from ..events._styles import STYLES, Type, Value
 from ..symbols import CONTROLS
 
@@ -63,7 +63,7 @@ class EventInfo:
             symbol=event.symbol,
             offset=event.offset,
             address=event.address,
-            where=event._where or event.watched,
+            where=place_of(event),
             text=str(event),
             fields=fields,
         )
