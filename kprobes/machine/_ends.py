@@ -18,8 +18,8 @@ def ending_at(sink: Sink | None, arch: Arch, end: int | None) -> Iterator[None]:
 
     A jump covers several instructions, so a run could pass its end inside one. Where a jump for a
     probe just before the end would cover the end, the core takes out all jumps that cover several
-    instructions, and makes no new ones, while the block lasts (Sink.exact). Elsewhere the core is
-    told nothing.
+    instructions, and makes no new ones, while the block lasts (Sink.limit_jumps). Elsewhere the
+    core is told nothing.
 
     Args:
         sink: the core; None: there are no probes.

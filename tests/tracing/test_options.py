@@ -239,7 +239,8 @@ OTHERS = {
                "--flame": ("--flame", "x.svg")},
     "convert": {"--format": ("-", "--format", "jsonl"), "--open": ("-", "--format", "html", "--open"),
                 "--picture": ("-", "--format", "html", "--picture", "flame"),
-                "--before": ("-", "--format", "html", "--before", "x.arrow"), "--json": ("x.csv", "--json")},
+                "--before": ("-", "--format", "html", "--before", "x.arrow"), "--json": ("x.csv", "--json"),
+                "--demangle": ("-", "--format", "folded", "--no-demangle")},
 }
 
 

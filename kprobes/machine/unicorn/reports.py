@@ -153,9 +153,9 @@ class Reports:
     def report_to(self, sink: Sink | None) -> None:
         """Deliver reports to a sink, the core, from now on; None: deliver none.
 
-        None stops the instruction clock, too; a new sink is told if the clock runs (Sink.exact). On
-        an engine that has an owner the hooks are added for a sink, and removed for None; so is the
-        method in place of uc.emu_start().
+        None stops the instruction clock, too; a new sink is told if the clock runs
+        (Sink.limit_jumps). On an engine that has an owner the hooks are added for a sink, and
+        removed for None; so is the method in place of uc.emu_start().
 
         Args:
             sink: the core, or None.
