@@ -91,7 +91,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "script": ("script.",),
     # the passes know the tree and not each other's guest: only what places probes and runs them does
     "script.": ("clocknames", "errors", "programs.", "script."),
-    "script.guest": ("errors", "arch._base", "debug.convention", "debug.info", "debug.operands", "debug.passing",
+    "script.guest": ("errors", "arch._base", "debug.info", "debug.operands", "debug.passing", "debug.placing",
                      "debug.types", "image._symbol", "machine._base", "programs.context", "script."),
     "script.placing": ("attacher", "errors", "events._watchpoint", "image._symbol", "programs.", "script."),
     "script.script": ("clocknames", "errors", "events._watchpoint", "programs.", "script."),

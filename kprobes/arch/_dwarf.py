@@ -19,7 +19,8 @@ class RealFlags:
     Attributes:
         mask: the bits of e_flags, or of `attribute`.
         ways: value of these bits -> "counted" (numbers take the words of integers of their size),
-            "halves" (16 registers of 4 bytes, two for a number of 8), "registers" (8 registers).
+            "halves" (16 registers of 4 bytes, two for a number of 8), "registers" (8 registers),
+            "single registers" (8 registers, of numbers of 4 bytes only).
         variadic: True where functions with `...` get them so as well.
         attribute: the tag of section .gnu.attributes that has the bits; 0: e_flags has them.
     """
@@ -65,16 +66,19 @@ class DwarfFacts:
             "high", "double" (a number of 4 bytes is kept as one of 8); "": not known, and there is
             none of them.
         convention: how C functions are called, where debugging knows all of it: "sysv" (x86-64),
-            "aapcs64"; or how 32-bit C functions get integers of one and two words: "pairs" (two words
-            are in registers of which the first is even, or on the stack at a multiple of 8),
-            "counted pairs" (so, and floating-point numbers take the words of integers of their size),
-            "words" (in the next two words, whatever they are), "aligned words" (so in registers; on
-            the stack at a multiple of 8), "stack" (all parameters are on the stack, one behind the
-            other), "pairs and addresses" (as "pairs"; of structures the address is passed).
+            "aapcs64", "flattened" (RISC-V, LoongArch), "small values" (s390x); or how 32-bit C functions get
+            integers of one and two words: "pairs" (two words are in registers of which the first is
+            even, or on the stack at a multiple of 8), "counted pairs" (so, and floating-point
+            numbers take the words of integers of their size), "words" (in the next two words,
+            whatever they are), "stack" (all parameters are on the stack, one behind the other),
+            "pairs and addresses" (as "pairs"; of structures the address is passed).
         real_flags: how a 32-bit architecture's files say how functions get floating-point numbers;
             None: they do not, or there is one way.
         result_flags: how files say where functions return structures; None: it is as `Abi.results`
             has it.
+        first_real_argument: number of the first floating-point register that has parameters.
+        widest_real: bytes of the widest number that these registers pass, unless `real_flags` say
+            it.
         long_double: bytes of a `long double` -> its format: "x87" or "quad".
     """
 
@@ -91,4 +95,6 @@ class DwarfFacts:
     convention: str = ""
     real_flags: RealFlags | None = None
     result_flags: ResultFlags | None = None
+    first_real_argument: int = 0
+    widest_real: int = 0
     long_double: Mapping[int, str] = field(factory=lambda: {16: "quad"})

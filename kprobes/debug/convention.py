@@ -17,41 +17,29 @@ from typing import Final
 from attrs import define, evolve, field, frozen
 
 from ..arch._base import Arch, Order, Results
-from .file import children
+from .convention_riscv import RiscvRules
+from .convention_s390x import S390xRules
+from .placing import (
+    MOST_DEEP,
+    MOST_MEMBERS,
+    NO_VECTORS,
+    WORDS,
+    CallRules,
+    NotKnown,
+    ParameterPart,
+    alignment,
+    equal_reals,
+    has_vector,
+    is_empty,
+    is_hidden,
+    is_packed,
+)
 from .registers import facts
 from .types import CType, constant
 from .units import scopes_of
 
-_WORDS: Final = ("int", "char", "bool", "enum", "pointer")
 _RUSTC: Final = re.compile(r"\brustc version 1\.(\d+)\.")
 _TRIED_RUSTC: Final = (95, 97)  #: first and last version 1.N of rustc: see is_tried_rustc()
-_MOST_MEMBERS: Final = 64
-_MOST_DEEP: Final = 16
-_A_VECTOR: Final = "where this architecture passes vectors is not known"
-
-
-class NotKnown(Exception):
-    """Raised where a parameter's place cannot be told; its text says why, as one clause."""
-
-
-@frozen
-class ParameterPart:
-    """A part of a parameter or result: where some of its bytes are. Parts come in the bytes' order.
-
-    Attributes:
-        kind: "register": in register `name`. "stack": at the stack pointer and `offset`. "behind":
-            at an address that register `name` has, or, where `name` is empty, the stack at
-            `offset`. "given" (of a result only): at the address that `name` had at the entry.
-        size: bytes of the parameter in this part.
-        name: of the register; "" for one on the stack.
-        offset: bytes from the stack pointer at the function's entry.
-    """
-
-    kind: str
-    size: int
-    name: str = ""
-    offset: int = 0
-
 
 #: (types of the parameters, type of the result, whether a type is copied by a function) -> parts of
 #: each parameter
@@ -84,16 +72,48 @@ def convention(arch: Arch, flags: int | None, results: Results | None) -> Conven
         return lambda types, result, by_reference: _integers(
             arch, rules, results, types, result, by_reference
         )
+    whole = call_rules(arch, flags)
+    if whole is not None:
+        return whole.parameters
     return {"sysv": _sysv, "aapcs64": _aapcs64}.get(name)
 
 
+def call_rules(arch: Arch, flags: int | None) -> CallRules | None:
+    """Return the convention of an architecture whose whole is described in a module of its own.
+
+    Args:
+        arch: the architecture.
+        flags: e_flags of the file, or the tag that stands for them; None: they say nothing of it.
+
+    Returns:
+        None: the architecture has none.
+    """
+    known = facts(arch)
+    if known.convention == "flattened":
+        real: int | None = known.widest_real
+        if known.real_flags is not None:
+            mask, ways = known.real_flags.mask, known.real_flags.ways
+            way = "" if flags is None else ways.get(flags & mask, "")
+            real = {"counted": 0, "single registers": 4, "registers": 8}.get(way)
+        return RiscvRules(arch, real, known.first_real_argument)
+    if known.convention == "small values":
+        return S390xRules(arch)
+    return None
+
+
 def result_parts(
-    arch: Arch, results: Results | None, type: CType, by_reference: Callable[[CType], bool]
+    arch: Arch,
+    flags: int | None,
+    results: Results | None,
+    type: CType,
+    by_reference: Callable[[CType], bool],
 ) -> tuple[ParameterPart, ...]:
     """Return where a function's result is at the moment it returns.
 
     Args:
         arch: the guest's.
+        flags: e_flags of the file, or the tag that stands for them; None: they do not say how this
+            function returns floating-point numbers.
         results: where functions of the file return structures; None: not known.
         type: of the result; one that takes more than a word, or is no integer.
         by_reference: type -> whether C++ copies it by a function of its own.
@@ -101,6 +121,9 @@ def result_parts(
     Raises:
         NotKnown: the type or the architecture's convention is not understood.
     """
+    whole = call_rules(arch, flags)
+    if whole is not None:
+        return whole.result(type, by_reference)
     rules = {"sysv": _sysv_result, "aapcs64": _aapcs64_result}.get(facts(arch).convention)
     # of 64-bit architectures some return 16 bytes in memory (s390x, Alpha)
     if arch.bits == 32 and type.kind in ("int", "enum") and type.size == 8:
@@ -144,83 +167,12 @@ class _Taken:
         return (part,)
 
 
-def alignment(type: CType) -> int:
-    """Return the number of bytes of which a type's addresses are multiples.
-
-    That is a number's or vector's size, the half of a complex number's; of an array its element's
-    alignment; of a structure or union the greatest of its members', without bit fields. At least 1.
-
-    Args:
-        type: the type.
-
-    Raises:
-        NotKnown: it is a structure whose members are not all known.
-    """
-    if type.is_vector:
-        return max(type.size, 1)
-    if type.kind == "array":
-        return alignment(type.element)
-    if type.kind in ("struct", "union"):
-        members = type.fields
-        if _is_hidden(type) or len(members) > _MOST_MEMBERS:
-            raise NotKnown("the alignment of a structure before it is not known")
-        return max([1, *(1 if member.bits else alignment(member.type) for member in members)])
-    if type.kind == "complex":
-        return max(type.size // 2, 1)
-    return max(type.size, 1)
-
-
-def _is_hidden(type: CType) -> bool:
-    """Whether a structure has members, or bases, whose places are not known."""
-    declared = [
-        child
-        for child in children(type.definition)
-        if child.tag in ("DW_TAG_member", "DW_TAG_inheritance")
-        and "DW_AT_declaration" not in child.attributes
-        and "DW_AT_external" not in child.attributes
-    ]
-    return len(type.fields) < len(declared)
-
-
-def _has_vector(type: CType, depth: int) -> bool:
-    """Whether a type is a vector, or has one among its members or elements; True, too, for one that
-    is nested deeper than _MOST_DEEP.
-
-    Args:
-        type: the type.
-        depth: structures and arrays around it.
-    """
-    if type.is_vector or depth > _MOST_DEEP:
-        return True
-    if type.kind == "array":
-        return _has_vector(type.element, depth + 1)
-    if type.kind not in ("struct", "union"):
-        return False
-    return any(_has_vector(member.type, depth + 1) for member in type.fields)
-
-
-def _is_packed(type: CType) -> bool:
-    """Whether a structure or union has a member at no multiple of the member's alignment.
-
-    Members of structures and unions within it count, too; those of an array's elements and bit
-    fields do not. False for a type without members.
-
-    Raises:
-        NotKnown: the alignment of a member is not known.
-    """
-    for member in type.fields:
-        if not member.bits and member.offset % alignment(member.type):
-            return True
-        if member.type.kind in ("struct", "union") and _is_packed(member.type):
-            return True
-    return False
-
-
 # --- x86-64
 
 _SYSV_WORDS: Final = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
-#: classes of 8 bytes; _X87: of the 16 of a long double, which as a parameter are in memory
-_MEMORY, _X87, _WORD, _REAL = "memory", "x87", "word", "real"
+#: classes of 8 bytes; _X87: of the 16 of a long double, which as a parameter are in memory; _NONE:
+#: bytes of no member, which are not passed
+_MEMORY, _X87, _WORD, _REAL, _NONE = "memory", "x87", "word", "real", ""
 _ON_STACK: Final = {_MEMORY, _X87}
 _MOST_IN_REGISTERS: Final = 16  # bytes of a structure
 
@@ -252,25 +204,12 @@ def has_hidden_argument(result: CType, by_reference: Callable[[CType], bool]) ->
     Raises:
         NotKnown: the type is not understood.
     """
-    if result.kind not in ("struct", "union", "array"):
+    if result.kind not in ("struct", "union", "array") or is_empty(result):
         return False
-    if result.kind != "array" and _is_returned_in_memory(result, by_reference):
+    # whether C++ copies a large one by a function is not always told, and no matter
+    if result.kind != "array" and result.size <= _MOST_IN_REGISTERS and by_reference(result):
         return True
     return _MEMORY in _classes(result)
-
-
-def _is_returned_in_memory(type: CType, by_reference: Callable[[CType], bool]) -> bool:
-    """Whether a structure or union is returned in memory for its size, or for what copies it.
-
-    Args:
-        type: the structure or union.
-        by_reference: type -> whether C++ copies it by a function of its own. It is not asked about
-            a large one.
-
-    Raises:
-        NotKnown: it is not known whether a function copies it.
-    """
-    return type.size > _MOST_IN_REGISTERS or by_reference(type)
 
 
 def _sysv_parameter(
@@ -290,6 +229,8 @@ def _sysv_parameter(
         NotKnown: the type is not understood.
     """
     size = type.size
+    if is_empty(type):
+        return ()
     if type.kind in ("struct", "union") and by_reference(type):
         if taken.words < len(_SYSV_WORDS):
             taken.words += 1
@@ -307,16 +248,38 @@ def _sysv_parameter(
     if size == 16 and classes == [_REAL]:  # a vector, or a quad: one register
         taken.reals += 1
         return (ParameterPart("register", 16, name=f"xmm{taken.reals - 1}"),)
-    parts = []
-    for n, each in enumerate(classes):
-        if each == _WORD:
-            name = _SYSV_WORDS[taken.words]
-            taken.words += 1
-        else:
-            name = f"xmm{taken.reals}"
-            taken.reals += 1
-        parts.append(ParameterPart("register", min(8, size - 8 * n), name=name))
-    return tuple(parts)
+    first_word, first_real = taken.words, taken.reals
+    taken.words += words
+    taken.reals += reals
+    reals_left = [f"xmm{n}" for n in range(first_real, taken.reals)]
+    return _parts_of_classes(size, classes, [*_SYSV_WORDS[first_word : taken.words]], reals_left)
+
+
+def _parts_of_classes(
+    size: int, classes: Sequence[str], words: list[str], reals: list[str]
+) -> tuple[ParameterPart, ...]:
+    """Return the registers of a parameter or result.
+
+    Args:
+        size: its bytes.
+        classes: of each 8 of them.
+        words: general registers that it takes, in order; is changed.
+        reals: registers of SSE that it takes; is changed.
+
+    Returns:
+        The parts; () for a class of C++ without members.
+
+    Raises:
+        NotKnown: it begins with 8 bytes that are not passed.
+    """
+    if _NONE in classes[:1] and set(classes) != {_NONE}:
+        raise NotKnown("it or a parameter before it begins with bytes of no member")
+    names = {_WORD: words, _REAL: reals}
+    return tuple(
+        ParameterPart("register", min(8, size - 8 * n), name=names[each].pop(0))
+        for n, each in enumerate(classes)
+        if each != _NONE
+    )
 
 
 def _sysv_stack(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
@@ -345,12 +308,12 @@ def _classes(type: CType) -> list[str]:
     A number or vector of 16 bytes in one floating-point register has a single _REAL, as has a
     structure of one such. A number of the x87, and a structure of one, has a single _X87. A type
     that is in memory as a whole (more than 16 bytes, packed, or of a number of the x87 and others)
-    has a single _MEMORY.
+    has a single _MEMORY. 8 bytes of no member have _NONE.
 
     Raises:
         NotKnown: the type is not understood.
     """
-    if type.kind in _WORDS:
+    if type.kind in WORDS:
         return [_WORD] * (1 if type.size <= 8 else 2)
     if type.kind == "float" and type.size in (2, 4, 8):
         return [_REAL]
@@ -367,7 +330,10 @@ def _classes(type: CType) -> list[str]:
         return [_MEMORY]
     if type.kind not in ("struct", "union", "array") or not type.size:
         raise NotKnown("it or a parameter before it is of a kind that is not understood")
-    if type.size > _MOST_IN_REGISTERS or _is_packed(type):
+    if type.size > _MOST_IN_REGISTERS:
+        _look_for_wide_vector(type)
+        return [_MEMORY]
+    if is_packed(type):
         return [_MEMORY]
     scalars = _scalars(type, 0)
     kinds = {kind for _, _, kind in scalars}
@@ -377,14 +343,12 @@ def _classes(type: CType) -> list[str]:
         if len(scalars) > 1:
             raise NotKnown("it or a parameter before it has a number of 16 bytes among others")
         return [_REAL]
-    found = ["" for _ in range((type.size + 7) // 8)]
+    found = [_NONE for _ in range((type.size + 7) // 8)]
     for offset, size, kind in scalars:
         if kind == _MEMORY:
             return [_MEMORY]
         for n in range(offset // 8, (offset + max(size, 1) - 1) // 8 + 1):
             found[n] = _WORD if _WORD in (kind, found[n]) else kind
-    if "" in found:
-        raise NotKnown("it or a parameter before it has bytes of no member")
     return found
 
 
@@ -411,7 +375,7 @@ def _scalars(type: CType, base: int) -> list[tuple[int, int, str]]:
             ]
         raise NotKnown("it or a parameter before it has an array without bounds")
     if type.kind in ("struct", "union"):
-        if _is_hidden(type) or len(type.fields) > _MOST_MEMBERS:
+        if is_hidden(type) or len(type.fields) > MOST_MEMBERS:
             raise NotKnown("where members of it or of a parameter before it are is not known")
         found = []
         for member in type.fields:
@@ -440,6 +404,31 @@ def _look_at_vector(type: CType) -> None:
         raise NotKnown("it, a parameter before it, or the result has a vector of an unusual size")
 
 
+def _look_for_wide_vector(type: CType) -> None:
+    """Raise NotKnown for a structure or array of one vector of more than 16 bytes, and no more,
+    which options put into a register or memory.
+
+    Args:
+        type: the structure or array, of more than 16 bytes.
+    """
+    inner = type
+    for _ in range(MOST_DEEP):
+        if inner.is_vector:
+            raise NotKnown(
+                "it, a parameter before it, or the result has a vector of an unusual size"
+            )
+        if inner.kind == "array":
+            inside = inner.element
+        elif inner.kind in ("struct", "union"):
+            filling = [each.type for each in inner.fields if each.type.size == type.size]
+            inside = next((each for each in filling if has_vector(each, 0)), type)
+        else:
+            return
+        if inside.size != type.size or inside is type:
+            return
+        inner = inside
+
+
 def _sysv_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
     """Return the parts of a function's result by the System V ABI, as it returns. One in memory is
     at the address in rax.
@@ -451,9 +440,14 @@ def _sysv_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[Pa
     Raises:
         NotKnown: the result is in a place that is not understood.
     """
+    if is_empty(type):
+        return ()
     if type.kind == "complex" and type.size > 16:
-        raise NotKnown("it is in two registers of the x87")
-    if type.kind in ("struct", "union") and (type.size > _MOST_IN_REGISTERS or by_reference(type)):
+        return tuple(
+            ParameterPart("register", type.size // 2, name=name) for name in ("st0", "st1")
+        )
+    small = type.size <= _MOST_IN_REGISTERS
+    if type.kind in ("struct", "union") and small and by_reference(type):
         return (ParameterPart("behind", type.size, name="rax"),)
     classes = _classes(type)
     if _X87 in classes:
@@ -462,11 +456,7 @@ def _sysv_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[Pa
         return (ParameterPart("behind", type.size, name="rax"),)
     if type.size == 16 and classes == [_REAL]:
         return (ParameterPart("register", 16, name="xmm0"),)
-    names = {_WORD: ["rax", "rdx"], _REAL: ["xmm0", "xmm1"]}
-    return tuple(
-        ParameterPart("register", min(8, type.size - 8 * n), name=names[each].pop(0))
-        for n, each in enumerate(classes)
-    )
+    return _parts_of_classes(type.size, classes, ["rax", "rdx"], ["xmm0", "xmm1"])
 
 
 # --- Rust on x86-64
@@ -580,14 +570,14 @@ def _has_wide(type: CType, depth: int) -> bool:
         depth: structures and arrays around it.
     """
     if type.kind == "array":
-        return depth > _MOST_DEEP or _has_wide(type.element, depth + 1)
+        return depth > MOST_DEEP or _has_wide(type.element, depth + 1)
     if type.kind not in ("struct", "union"):
         return type.size > 8 or type.kind == "other"
     inner = [member.type for member in type.members.values()]
     if type.variants is not None:
         of_variants = [member.type for member in type.variants.members.values()]
         inner += [variant for variant in of_variants if variant.members]
-    if depth > _MOST_DEEP or (type.size and not inner):
+    if depth > MOST_DEEP or (type.size and not inner):
         return True
     return any(_has_wide(each, depth + 1) for each in inner)
 
@@ -693,14 +683,14 @@ def _rust_numbers(type: CType, base: int, depth: int) -> list[_RustNumber]:
         _AsBytes: rustc does not take it for numbers.
         NotKnown: its debug information does not tell.
     """
-    if type.kind in _WORDS and type.size <= 8:
+    if type.kind in WORDS and type.size <= 8:
         form = "pointer" if type.kind == "pointer" else ("unsigned", "signed")[type.signed]
         return [_RustNumber(base, type.size, _WORD, form)]
     if type.kind == "float" and type.size in (4, 8):
         return [_RustNumber(base, type.size, _REAL, "float")]
     if type.kind == "array" or (type.kind == "union" and not depth):
         raise _AsBytes
-    if type.kind != "struct" or type.hidden or depth > _MOST_DEEP:
+    if type.kind != "struct" or type.hidden or depth > MOST_DEEP:
         raise NotKnown("how rustc passes a type before it, its own, or the result is not known")
     if type.variants is not None:
         return _rust_variants(type, base, depth)
@@ -798,18 +788,18 @@ def _is_plain(type: CType, depth: int) -> bool:
     passes in registers of their own.
 
     Types of SIMD are structures of an array, and aligned to their whole size. False for a union, a
-    structure with hidden members, and a type that is nested deeper than _MOST_DEEP.
+    structure with hidden members, and a type that is nested deeper than MOST_DEEP.
 
     Args:
         type: the type.
         depth: structures and arrays around it.
     """
-    if depth > _MOST_DEEP:
+    if depth > MOST_DEEP:
         return False
     if type.kind == "array":
         return type.size > type.element.size and _is_plain(type.element, depth + 1)
     if type.kind != "struct":
-        return type.kind in (*_WORDS, "float") and type.size <= 8
+        return type.kind in (*WORDS, "float") and type.size <= 8
     inner = [member.type for member in type.members.values()]
     if type.variants is not None:
         inner += [member.type for member in type.variants.members.values()]
@@ -827,13 +817,13 @@ def _has_real(type: CType, depth: int) -> bool:
         depth: structures and arrays around it.
     """
     if type.kind == "array":
-        return depth > _MOST_DEEP or _has_real(type.element, depth + 1)
+        return depth > MOST_DEEP or _has_real(type.element, depth + 1)
     if type.kind not in ("struct", "union"):
-        return type.kind not in _WORDS
+        return type.kind not in WORDS
     inner = [member.type for member in type.members.values()]
     if type.variants is not None:
         inner += [member.type for member in type.variants.members.values()]
-    return depth > _MOST_DEEP or any(_has_real(each, depth + 1) for each in inner if each.size)
+    return depth > MOST_DEEP or any(_has_real(each, depth + 1) for each in inner if each.size)
 
 
 # --- AArch64
@@ -874,8 +864,10 @@ def _aapcs64_parameter(
         NotKnown: the type is not understood.
     """
     size = type.size
-    if _has_vector(type, 0):
-        raise NotKnown(_A_VECTOR)
+    if has_vector(type, 0):
+        raise NotKnown(NO_VECTORS)
+    if is_empty(type):
+        return ()
     if type.kind in ("struct", "union", "array"):
         if not size or type.hidden:
             raise NotKnown("it or a parameter before it is of a kind that is not understood")
@@ -892,7 +884,7 @@ def _aapcs64_parameter(
     if type.kind in ("float", "complex"):
         count = 2 if type.kind == "complex" else 1
         return _in_vectors(type, [size // count] * count, taken)
-    if type.kind not in _WORDS:
+    if type.kind not in WORDS:
         raise NotKnown("it or a parameter before it is of a kind that is not understood")
     return _in_words(type, taken)
 
@@ -967,56 +959,17 @@ def _in_words(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
 
 
 def _reals(type: CType) -> list[int]:
-    """Return the bytes of each number of a structure or array of one to four floats of one type.
+    """Return the bytes of each number of a structure, union or array of one to four floats of one
+    type.
 
     Returns:
         As [4, 4, 4]; [] for any other type, which is not passed in floating-point registers.
+
+    Raises:
+        NotKnown: compilers differ about it, or a member is not known.
     """
-    if type.kind == "union":
-        return []
-    found: list[str] = []
-    size = _flat(type, found)
-    if (
-        not found
-        or len(found) > 4
-        or len(set(found)) != 1
-        or found[0] == ""
-        or size * len(found) != type.size
-    ):
-        return []
-    return [size] * len(found)
-
-
-def _flat(type: CType, found: list[str]) -> int:
-    """Append a text such as "4 float" to `found` for each floating-point number in a type, in
-    order.
-
-    Anything else in it gets "". Where there are more than four numbers some may be left out.
-
-    Args:
-        type: the type.
-        found: is extended.
-
-    Returns:
-        Bytes of the last number; 0 where that is no floating-point number.
-    """
-    if type.kind == "float":
-        found.append(f"{type.size} {type.base_name}")
-        return type.size
-    if type.kind == "array" and type.bounded and None not in type.dims and type.element.size:
-        size = 0
-        for _ in range(min(type.size // type.element.size, 5)):
-            size = _flat(type.element, found)
-        return size
-    if type.kind == "struct" and len(found) <= 4:
-        size = 0
-        for member in type.members.values():
-            size = 0 if member.bits else _flat(member.type, found)
-            if not size:
-                found.append("")
-        return size
-    found.append("")
-    return 0
+    size, count = equal_reals(type)
+    return [size] * count if count <= 4 else []
 
 
 # ---- integers of one and two words
@@ -1090,7 +1043,6 @@ _INTEGERS: Final = {
     "pairs and addresses": _IntegerRules(even=True, split=False, align=8, structures="address"),
     "stack": _IntegerRules(even=False, split=True, align=4, reals="stack"),
     "words": _IntegerRules(even=False, split=True, align=4),
-    "aligned words": _IntegerRules(even=False, split=True, align=8),
 }
 
 
@@ -1122,17 +1074,17 @@ def _integers(
     abi = arch.abi
     assert abi is not None
     taken = 0
-    if any(_has_vector(type, 0) for type in (*types, result)):
-        raise NotKnown(_A_VECTOR)
+    if any(has_vector(type, 0) for type in (*types, result)):
+        raise NotKnown(NO_VECTORS)
     if result.kind in ("struct", "union") and rules.structures == "address":
         taken = int(_is_in_memory(results, result, by_reference))
-    elif result.kind != "void" and not (result.kind in (*_WORDS, "float") and result.size <= 8):
+    elif result.kind != "void" and not (result.kind in (*WORDS, "float") and result.size <= 8):
         raise NotKnown("how the function's result is returned is not known, and may move it")
     at = abi.stack_args
     out = list[tuple[ParameterPart, ...]]()
     registers = _RealRegisters(rules.reals)
     for type in types:
-        if rules.reals == "stack" and type.kind not in _WORDS:
+        if rules.reals == "stack" and type.kind not in WORDS:
             size = _size_on_stack(type, by_reference)
             out.append((ParameterPart("stack", type.size, offset=at),))
             at += size
@@ -1144,7 +1096,7 @@ def _integers(
             continue
         behind = rules.structures == "address" and type.kind in ("struct", "union") and type.size
         structure = rules.structures == "words" and _is_words(type, by_reference)
-        number = type.kind in _WORDS and type.size in (1, 2, 4, 8)
+        number = type.kind in WORDS and type.size in (1, 2, 4, 8)
         if not (number or structure or behind or (real and rules.reals == "counted")):
             raise NotKnown("it or a parameter before it is no integer of one or two words")
         whole = 4 if behind else type.size  # bytes that are passed
@@ -1234,7 +1186,7 @@ def _structure_result(
         NotKnown: it is no structure, or the file does not say where it is.
     """
     abi = arch.abi
-    if abi is None or type.kind not in ("struct", "union") or _has_vector(type, 0):
+    if abi is None or type.kind not in ("struct", "union") or has_vector(type, 0):
         raise NotKnown(f"how {arch.name} returns it is not known")
     if _is_in_memory(results, type, by_reference):
         return (ParameterPart("given", type.size, name=abi.args[0]),)

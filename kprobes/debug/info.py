@@ -15,15 +15,15 @@ from ..image import LoadedFile, has_dwarf, is_of_same_build
 from ..regs import Regs
 from ..symbols import SourceLine, Symbols
 from .arguments import EntryArguments
-from .convention import ParameterPart
 from .expression import UnknownValue
 from .file import DAMAGE, flags_of, text
 from .inlined import copies_at
 from .lines import source_path
 from .markers import Marker, markers_of
-from .numbers import number
+from .numbers import number, single_of_double
 from .passing import Arrival, FunctionEntry, is_of_btf, result_of
 from .places import SourceFrame, frames, told
+from .placing import ParameterPart
 from .registers import facts, register
 from .scopes import (
     FrameVariables,
@@ -719,8 +719,10 @@ class DebugInfo:
         for part in parts:
             if part.kind == "stack":
                 data += self._machine.read(regs.sp + part.offset, part.size)
+            elif part.kind == "single":
+                data += single_of_double(regs[part.name]).to_bytes(part.size, order)
             else:
-                held = regs[part.name] & (1 << 8 * part.size) - 1
+                held = regs[part.name] >> 8 * part.offset & (1 << 8 * part.size) - 1
                 data += held.to_bytes(part.size, order)
         data = data.ljust(type.size, b"\0")  # a long double has bytes that no register has
         return (

@@ -110,6 +110,20 @@ def _complex(type: CType, raw: int, arch: Arch) -> complex:
     return complex(_float(first, form), _float(second, form))
 
 
+def single_of_double(raw: int) -> int:
+    """Return the 32 bits of the number that a register has as a double; infinity for one too large.
+
+    Args:
+        raw: the double's 64 bits; further bits are ignored.
+    """
+    number = struct.unpack("<d", (raw & (1 << 64) - 1).to_bytes(8, "little"))[0]
+    try:
+        return int.from_bytes(struct.pack("<f", number), "little")
+    except OverflowError:
+        infinite = math.copysign(math.inf, number)
+        return int.from_bytes(struct.pack("<f", infinite), "little")
+
+
 def _float(raw: int, form: str) -> float:
     """Return the floating-point number that bits stand for, rounded to Python's float.
 

@@ -18,8 +18,7 @@ from attrs import field, frozen
 from ..arch._base import Arch, Results
 from .btf_units import PRODUCER
 from .convention import (
-    NotKnown,
-    ParameterPart,
+    call_rules,
     convention,
     has_hidden_argument,
     is_tried_rustc,
@@ -30,6 +29,7 @@ from .convention import (
 from .copying import NotTold, is_copied_by_function, tells_copying
 from .expression import UnknownValue
 from .file import DAMAGE, children, text
+from .placing import NotKnown, ParameterPart, is_empty
 from .registers import facts, has_windows, register
 from .scopes import Variable
 from .signatures import type_entry
@@ -236,7 +236,7 @@ class FunctionEntry:
         try:
             type = self._result()
             if not rust:
-                parts = result_parts(self._arch, self._results, type, self._copied)
+                parts = result_parts(self._arch, self._flags, self._results, type, self._copied)
             else:
                 parts = rust_result(type, self._is_tried_rustc())
                 why = self._changed() if any(part.kind == "given" for part in parts) else ""
@@ -333,7 +333,7 @@ class FunctionEntry:
             else None
         )
         if single is not None:
-            return self._in_register(n, single, always)
+            return self._in_other_registers(n, single) or self._in_register(n, single, always)
         if (
             len(ops) == 1
             and names[0] == "DW_OP_fbreg"
@@ -352,6 +352,26 @@ class FunctionEntry:
         if all(_ALWAYS.fullmatch(name) for name in names):
             return Arrival("place")
         return self._by_convention(n)
+
+    def _in_other_registers(self, n: int, name: str) -> Arrival | None:
+        """Return where the calling convention passes a parameter of which a register that passes
+        none of it is said to be the place.
+
+        LLVM names the register to which the function's first instructions move the parameter.
+
+        Args:
+            n: the parameter's number, from 0.
+            name: of the register.
+
+        Returns:
+            None: the parameter is a word, or the register may be right.
+        """
+        if takes_a_word(self._variables[n].type, self._arch):
+            return None
+        usual = self._by_convention(n)
+        if usual.kind != "parts" or name in [part.name for part in usual.parts]:
+            return None
+        return usual
 
     def _behind(self, n: int, ops: Sequence[Any]) -> tuple[ParameterPart, ...]:
         """Return the part of a parameter that lies where a register points; () for another one.
@@ -517,7 +537,7 @@ class FunctionEntry:
                 parts = rules(types, self._result(), self._copied)[n]
         except NotKnown as error:
             return refused(str(error))
-        if not parts and not types[n].size:
+        if not parts and (not types[n].size or types[n].kind in ("struct", "union")):
             return refused("it has no bytes")
         if not parts:
             return refused("which floating-point register it is in is not known")
@@ -648,6 +668,14 @@ class FunctionEntry:
         if result.kind in ("void", "bool", "char", "enum", "pointer"):
             return 0
         if result.kind in ("int", "float") and result.size <= 8:
+            return 0
+        rules = call_rules(self._arch, self._flags)
+        if rules is not None and self._language() in _LIKE_C:
+            try:
+                return int(any(part.kind == "given" for part in rules.result(result, self._copied)))
+            except NotKnown:
+                return None
+        if is_empty(result) and facts(self._arch).convention in ("sysv", "aapcs64"):
             return 0
         results = self._results
         if results is None or not result.size:

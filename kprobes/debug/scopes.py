@@ -5,7 +5,6 @@ is.
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -27,6 +26,7 @@ from .expression import (
     evaluate_number,
 )
 from .file import DAMAGE, children, text
+from .numbers import single_of_double
 from .pieces import ADDRESS_FORMS, spans
 from .registers import is_real, pairs_are_known, real_registers, register
 from .signatures import type_entry
@@ -615,8 +615,7 @@ class FrameVariables:
         if kind == "high":
             return value >> max(width, 64) - 8 * size
         if kind == "double" and size == 4:
-            number_there = struct.unpack("<d", (value & (1 << 64) - 1).to_bytes(8, "little"))[0]
-            return int.from_bytes(struct.pack("<f", number_there), "little")
+            return single_of_double(value)
         return value & (1 << 8 * size) - 1
 
     def raw(self, place: ValuePlace, size: int) -> int:

@@ -1139,6 +1139,8 @@ def location(die: Any, function: Function, pc: int, attribute: str = "DW_AT_loca
 def static_address(die: Any) -> int | None:
     """Return the link address of a global or static variable; None: it has no constant one.
 
+    LLVM merges variables on RISC-V and Arm: they are at an offset from the first one's address.
+
     Args:
         die: the variable's entry.
     """
@@ -1148,10 +1150,12 @@ def static_address(die: Any) -> int | None:
     if found is None or not isinstance(found.value, list | bytes):
         return None
     ops = DWARFExprParser(die.cu.structs).parse_expr(found.value)
-    if len(ops) != 1:
+    names = [op.op_name for op in ops]
+    if len(names) not in (1, 2) or names[1:] not in ([], ["DW_OP_plus_uconst"]):
         return None
-    if ops[0].op_name == "DW_OP_addr":
-        return int(ops[0].args[0])
-    if ops[0].op_name in ("DW_OP_addrx", "DW_OP_GNU_addr_index"):
-        return int(die.cu.dwarfinfo.get_addr(die.cu, ops[0].args[0]))
+    offset = int(ops[1].args[0]) if len(ops) == 2 else 0
+    if names[0] == "DW_OP_addr":
+        return int(ops[0].args[0]) + offset
+    if names[0] in ("DW_OP_addrx", "DW_OP_GNU_addr_index"):
+        return int(die.cu.dwarfinfo.get_addr(die.cu, ops[0].args[0])) + offset
     return None

@@ -20,8 +20,8 @@ from .inference import ArgumentPart, ArgumentSource, MarkerArgument
 from .types import ValueType
 
 if TYPE_CHECKING:
-    from ..debug.convention import ParameterPart
     from ..debug.passing import Arrival
+    from ..debug.placing import ParameterPart
     from ..debug.types import CType
     from ..image._symbol import Symbol
     from ..machine._base import Machine
@@ -438,7 +438,8 @@ class GuestWorld:
             if part.kind == "stack":
                 known.append(ArgumentPart(SP, part.size, part.offset))
                 continue
-            word = self.register(part.name) if part.kind == "register" else None
+            low = part.kind == "register" and not part.offset
+            word = self.register(part.name) if low else None
             if word is None:
                 return None
             known.append(ArgumentPart(word, part.size))

@@ -658,3 +658,50 @@ def test_names_of_copies_and_names_that_libraries_have_too(tmp_path: Path) -> No
         assert [record.args["a"] for record in events[0]] == [4, 5]
         assert [(record.address, dict(record.args)) for record in events[1]] == [(step, {"i": 4})]
         assert events[2].hits == 1 and [record.args["arg1"] for record in events[3]] == [3 * 4 + 3 * 9]
+
+
+RARE = r"""
+#define NI __attribute__((noinline, noclone))
+#define KEEP __asm__ volatile("")
+typedef float v8f __attribute__((vector_size(32)));
+struct none { };
+struct wide { v8f a; };
+struct deep { struct wide w[1]; };
+struct aligned { int a; } __attribute__((aligned(16)));
+volatile int sink;
+NI _Complex long double twice(_Complex long double z) { KEEP; return z + z; }
+NI int behind(int a, struct none b, double c, struct none d, int e) { KEEP; return a + e; }
+NI struct aligned aligned(struct aligned a, int b, int c) { KEEP; sink = b; a.a += c; return a; }
+NI struct none nothing(int k) { KEEP; sink = k; return (struct none){ }; }
+NI struct wide wide(int k) { KEEP; sink = k; return (struct wide){ { 1, 2, 3, 4, 5, 6, 7, 8 } }; }
+NI struct deep deep(int k) { KEEP; sink = k; return (struct deep){ { { { 1 } } } }; }
+NI int taken(int k, struct wide w, int n) { KEEP; sink = k; return n; }
+int main(void)
+{
+  struct none none = { };
+  twice(1.5L - 2.25L * 1i);
+  behind(3, none, 4.5, none, 5);
+  aligned((struct aligned){ 6 }, 7, 8);
+  nothing(9);
+  wide(10);
+  deep(11);
+  taken(12, wide(13), 14);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-mavx",)])
+def test_rare_types_in_calls_of_x86_64(options: tuple[str, ...], tmp_path: Path) -> None:
+    """Complex numbers of the x87, structures without bytes; one vector of 32 bytes is where options of the compiler say."""
+    program = built(RARE, tmp_path, "-O0", *options)
+    got = [] if options else args_of(program, "r twice $retval", "p behind a c e", "p aligned a b c", "r aligned $retval", "p nothing k")
+    if got:  # Unicorn has no AVX
+        assert [*got[0].values()] == [{"real": 3.0, "imag": -4.5}] and got[1] == {"a": 3, "c": 4.5, "e": 5}
+        assert got[2] == {"a": {"a": 6}, "b": 7, "c": 8} and [*got[3].values()] == [{"a": 14}] and got[4] == {"k": 9}
+    with UnicornMachine.load(program) as m, Kprobes(m) as k:
+        for definition, why in (("p wide k", "may move"), ("r wide $retval", "unusual size"), ("p deep k", "may move"),
+                                ("r deep $retval", "unusual size"), ("r nothing $retval", "no bytes"),
+                                *[("p taken w", "unusual size")] * bool(options)):
+            with pytest.raises(EventError, match=why):
+                k.event(definition)

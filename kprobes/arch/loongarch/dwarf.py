@@ -5,4 +5,7 @@ from __future__ import annotations
 from .._dwarf import DwarfFacts
 
 FLOATS = {32 + n: f"f{n}" for n in range(32)}
-ROWS = {"loongarch64": DwarfFacts(others=FLOATS, first_real=32, reals="low")}
+LOONGARCH = DwarfFacts(
+    others=FLOATS, first_real=32, reals="low", convention="flattened", widest_real=8
+)
+ROWS = {"loongarch64": LOONGARCH}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from .._dwarf import DwarfFacts, RealFlags
 
 FLOATS = {32 + n: f"f{n}" for n in range(32)}
-RISCV = DwarfFacts(others=FLOATS, first_real=32, reals="low")
-#: EF_RISCV_FLOAT_ABI: none, and double; with single, numbers of 8 bytes go elsewhere
-FLAGS = RealFlags(0x6, {0: "counted", 4: "registers"}, variadic=True)
-ROWS = {"riscv32": evolve(RISCV, convention="aligned words", real_flags=FLAGS), "riscv64": RISCV}
+#: EF_RISCV_FLOAT_ABI: none, single and double
+FLAGS = RealFlags(0x6, {0: "counted", 2: "single registers", 4: "registers"}, variadic=True)
+RISCV = DwarfFacts(
+    others=FLOATS,
+    first_real=32,
+    reals="low",
+    convention="flattened",
+    real_flags=FLAGS,
+    first_real_argument=10,
+)
+ROWS = {"riscv32": RISCV, "riscv64": RISCV}

@@ -1,0 +1,128 @@
+"""Calls on z/Architecture: the ELF ABI supplement of s390x."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import frozen
+
+from ..arch._base import Arch
+from .placing import (
+    WORDS,
+    ByReference,
+    ParameterPart,
+    Taken,
+    is_empty,
+    look_at_kind,
+)
+from .types import CType
+
+_REALS: Final = ("f0", "f2", "f4", "f6")
+_WORD: Final = 8
+_BY_VALUE: Final = (1, 2, 4, 8)  # bytes of structures that are passed as an integer
+
+
+@frozen
+class S390xRules:
+    """The convention of s390x: five words and four floating-point numbers in registers, large
+    values behind addresses.
+
+    Attributes:
+        arch: the guest's.
+    """
+
+    arch: Arch
+
+    def parameters(
+        self, types: Sequence[CType], result: CType, by_reference: ByReference
+    ) -> list[tuple[ParameterPart, ...]]:
+        """Return the parts of each parameter: see CallRules."""
+        assert self.arch.abi is not None
+        returned = self.result(result, by_reference) if result.kind != "void" else ()
+        hidden = any(part.kind == "given" for part in returned)
+        taken = Taken(words=int(hidden), stack=self.arch.abi.stack_args)
+        return [self._parameter(type, taken, by_reference) for type in types]
+
+    def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
+        """Return the parts of a result: see CallRules. Structures and what is no number of at most
+        8 bytes are in memory.
+        """
+        assert self.arch.abi is not None
+        if not is_empty(type):  # for which memory is passed, too
+            look_at_kind(type)
+        if type.kind == "float" and type.size <= _WORD:
+            return (ParameterPart("register", type.size, _REALS[0], _WORD - type.size),)
+        if type.kind in WORDS and type.size <= _WORD:
+            return (ParameterPart("register", type.size, self.arch.abi.returns[0]),)
+        return (ParameterPart("given", type.size, self.arch.abi.args[0]),)
+
+    def _parameter(
+        self, type: CType, taken: Taken, by_reference: ByReference
+    ) -> tuple[ParameterPart, ...]:
+        """Return the parts of the next parameter.
+
+        Args:
+            type: of the parameter.
+            taken: what the parameters before it have taken; is changed.
+            by_reference: type -> whether C++ copies it by a function of its own.
+
+        Raises:
+            NotKnown: the type is not understood.
+        """
+        if not is_empty(type):  # of which the address is passed
+            look_at_kind(type)
+        by_value = type.size in _BY_VALUE and type.kind != "complex"
+        if not by_value or (type.kind in ("struct", "union") and by_reference(type)):
+            slot = self._word(_WORD, taken)
+            return (ParameterPart("behind", type.size, slot.name, slot.offset),)
+        if not _is_real(type):
+            return (self._word(type.size, taken),)
+        if taken.reals < len(_REALS):
+            name = _REALS[taken.reals]
+            taken.reals += 1
+            return (ParameterPart("register", type.size, name, _WORD - type.size),)
+        return (_on_stack(type.size, taken),)
+
+    def _word(self, size: int, taken: Taken) -> ParameterPart:
+        """Return where the next integer is: in the low bytes of a register, or on the stack.
+
+        Args:
+            size: its bytes.
+            taken: what the parameters before it have taken; is changed.
+        """
+        assert self.arch.abi is not None
+        names = self.arch.abi.args
+        if taken.words == len(names):
+            return _on_stack(size, taken)
+        taken.words += 1
+        return ParameterPart("register", size, names[taken.words - 1])
+
+
+def _on_stack(size: int, taken: Taken) -> ParameterPart:
+    """Return the last bytes of the next word of the stack.
+
+    Args:
+        size: how many.
+        taken: what the parameters before it have taken; is changed.
+    """
+    offset = taken.on_stack(_WORD, _WORD, _WORD)
+    return ParameterPart("stack", size, offset=offset + _WORD - size)
+
+
+def _is_real(type: CType) -> bool:
+    """Whether a type is passed as a floating-point number: one, or a structure of one alone.
+
+    An array counts as none, and an empty member as a further one; an empty base class does not.
+
+    Args:
+        type: of 1, 2, 4 or 8 bytes.
+    """
+    inner = type
+    while inner.kind == "struct":
+        empty = sum(not base.type.fields for base in inner.bases)
+        fields = [each for each in inner.fields if each.type.kind != "struct" or each.type.fields]
+        if len(fields) != 1 or len(inner.fields) != 1 + empty or fields[0].bits:
+            return False
+        inner = fields[0].type
+    return inner.kind == "float" and inner.size == type.size

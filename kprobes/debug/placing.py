@@ -1,0 +1,265 @@
+"""What conventions of calls have in common: parts of parameters, and what types consist of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from attrs import define, frozen
+
+from .file import children
+from .types import CType, constant
+
+WORDS: Final = ("int", "char", "bool", "enum", "pointer")  #: kinds that are passed as integers
+MOST_MEMBERS: Final = 64
+MOST_DEEP: Final = 16
+NO_VECTORS: Final = "where this architecture passes vectors is not known"
+NOT_UNDERSTOOD: Final = "it or a parameter before it is of a kind that is not understood"
+
+#: type -> whether C++ copies it by a function of its own
+ByReference = Callable[[CType], bool]
+
+
+class NotKnown(Exception):
+    """Raised where a parameter's place cannot be told; its text says why, as one clause."""
+
+
+@frozen
+class ParameterPart:
+    """A part of a parameter or result: where some of its bytes are. Parts come in the bytes' order.
+
+    Attributes:
+        kind: "register": in register `name`. "single": a number of 4 bytes, which register `name`
+            has as one of 8. "stack": at the stack pointer and `offset`. "behind": at an address
+            that register `name` has, or, where `name` is empty, the stack at `offset`. "given" (of
+            a result only): at the address that `name` had at the entry.
+        size: bytes of the parameter in this part.
+        name: of the register; "" for one on the stack.
+        offset: bytes from the stack pointer at the function's entry; of a register, how many of its
+            low bytes are not of the part.
+    """
+
+    kind: str
+    size: int
+    name: str = ""
+    offset: int = 0
+
+
+class CallRules(Protocol):
+    """A convention of calls."""
+
+    def parameters(
+        self, types: Sequence[CType], result: CType, by_reference: ByReference
+    ) -> list[tuple[ParameterPart, ...]]:
+        """Return the parts of each parameter at the function's entry.
+
+        Args:
+            types: of the parameters, in order.
+            result: type of the function's result.
+            by_reference: type -> whether C++ copies it by a function of its own.
+
+        Returns:
+            The parts of each; () for one that is not passed, as an empty structure.
+
+        Raises:
+            NotKnown: a type is not understood.
+        """
+
+    def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
+        """Return the parts of a result as the function returns; () for one without bytes.
+
+        Args:
+            type: of the result.
+            by_reference: type -> whether C++ copies it by a function of its own.
+
+        Raises:
+            NotKnown: the type is not understood.
+        """
+
+
+@define
+class Taken:
+    """Counts what the parameters of a call have taken so far.
+
+    Attributes:
+        words: general registers, or, where all parameters have slots of a word, slots.
+        reals: floating-point registers.
+        stack: bytes from the stack pointer at the entry to the next free one.
+    """
+
+    words: int = 0
+    reals: int = 0
+    stack: int = 0
+
+    def on_stack(self, size: int, align: int, word: int) -> int:
+        """Take whole words of the stack, and return their offset.
+
+        Args:
+            size: bytes that are wanted.
+            align: bytes of which the offset is a multiple.
+            word: bytes of a word.
+        """
+        offset = -(-self.stack // align) * align
+        self.stack = offset + -(-size // word) * word
+        return offset
+
+
+def look_at_kind(type: CType) -> None:
+    """Raise NotKnown for a parameter or result that is no number, pointer, structure or union, has
+    a vector, or whose size is not told.
+
+    Args:
+        type: of the parameter or result.
+    """
+    if has_vector(type, 0):
+        raise NotKnown(NO_VECTORS)
+    if type.kind not in (*WORDS, "float", "complex", "struct", "union") or not type.size:
+        raise NotKnown(NOT_UNDERSTOOD)
+
+
+def is_empty(type: CType) -> bool:
+    """Whether a type is a structure or union of GNU C without bytes, whose definition is known."""
+    definition = type.definition
+    return (
+        type.kind in ("struct", "union")
+        and not type.size
+        and "DW_AT_byte_size" in definition.attributes
+        and "DW_AT_declaration" not in definition.attributes
+    )
+
+
+def equal_reals(type: CType) -> tuple[int, int]:
+    """Return (bytes, count) of the floating-point numbers that a type consists of, all of one size
+    and without padding; (0, 0) for a type of anything else.
+
+    Complex numbers count as two. Of a union, whose members must all consist of such numbers, it is
+    the member with the most.
+
+    Args:
+        type: the type.
+
+    Raises:
+        NotKnown: compilers differ about it, or a member is not known.
+    """
+    found = dict[str, int]()
+    count = _count_reals(type, found, 0)
+    if len(found) != 1 or count < 1:
+        return 0, 0
+    (size,) = found.values()
+    return size, count
+
+
+def _count_reals(type: CType, found: dict[str, int], depth: int) -> int:
+    """Return how many floating-point numbers a type consists of; -1 for one of something else.
+
+    Args:
+        type: the type.
+        found: kind of number -> its bytes; gets those of the type.
+        depth: structures and arrays around it.
+
+    Raises:
+        NotKnown: compilers differ about it, or a member is not known.
+    """
+    if depth > MOST_DEEP:
+        return -1
+    if type.kind in ("float", "complex"):
+        size = type.size // 2 if type.kind == "complex" else type.size
+        found[f"{size} {type.base_name if size == 2 else ''}"] = size
+        return type.size // size if size else -1
+    if type.kind == "array" and not type.is_vector:
+        if None in type.dims:
+            return -1
+        if not type.count:
+            raise NotKnown("compilers differ about arrays without elements in it or before it")
+        each = _count_reals(type.element, found, depth + 1)
+        return each * (type.size // type.element.size) if each > 0 else each
+    if type.kind not in ("struct", "union"):
+        return -1
+    if is_hidden(type) or len(type.fields) > MOST_MEMBERS:
+        raise NotKnown("where members of it or of a parameter before it are is not known")
+    counts = list[int]()
+    for member in type.fields:
+        inside = -1 if member.bits else _count_reals(member.type, found, depth + 1)
+        if inside < 0:
+            return -1
+        counts.append(inside)
+    count = max([0, *counts]) if type.kind == "union" else sum(counts)
+    if count and count * next(iter(found.values())) != type.size:
+        return -1  # there is padding
+    return count
+
+
+def alignment(type: CType) -> int:
+    """Return the number of bytes of which a type's addresses are multiples.
+
+    That is a number's or vector's size, the half of a complex number's; of an array its element's
+    alignment; of a structure or union the greatest of its members', without bit fields, or 1 if
+    it is packed so that this shows, or what the program asks for. At least 1.
+
+    Args:
+        type: the type.
+
+    Raises:
+        NotKnown: it is a structure whose members are not all known.
+    """
+    if type.is_vector:
+        return max(type.size, 1)
+    if type.kind == "array":
+        return alignment(type.element)
+    if type.kind in ("struct", "union"):
+        members = type.fields
+        if is_hidden(type) or len(members) > MOST_MEMBERS:
+            raise NotKnown("the alignment of a structure before it is not known")
+        inside = [(member.offset, alignment(member.type)) for member in members if not member.bits]
+        packed = any(offset % align for offset, align in inside)
+        own: int = constant(type.definition, "DW_AT_alignment") or 1
+        return max([own] if packed else [own, *(align for _, align in inside)])
+    if type.kind == "complex":
+        return max(type.size // 2, 1)
+    return max(type.size, 1)
+
+
+def is_hidden(type: CType) -> bool:
+    """Whether a structure has members, or bases, whose places are not known."""
+    declared = [
+        child
+        for child in children(type.definition)
+        if child.tag in ("DW_TAG_member", "DW_TAG_inheritance")
+        and "DW_AT_declaration" not in child.attributes
+        and "DW_AT_external" not in child.attributes
+    ]
+    return len(type.fields) < len(declared)
+
+
+def has_vector(type: CType, depth: int) -> bool:
+    """Whether a type is a vector, or has one among its members or elements; True, too, for one that
+    is nested deeper than MOST_DEEP.
+
+    Args:
+        type: the type.
+        depth: structures and arrays around it.
+    """
+    if type.is_vector or depth > MOST_DEEP:
+        return True
+    if type.kind == "array":
+        return has_vector(type.element, depth + 1)
+    if type.kind not in ("struct", "union"):
+        return False
+    return any(has_vector(member.type, depth + 1) for member in type.fields)
+
+
+def is_packed(type: CType) -> bool:
+    """Whether a structure or union has a member at no multiple of the member's alignment.
+
+    Members of structures and unions within it count, too; those of an array's elements and bit
+    fields do not. False for a type without members.
+
+    Raises:
+        NotKnown: the alignment of a member is not known.
+    """
+    for member in type.fields:
+        if not member.bits and member.offset % alignment(member.type):
+            return True
+        if member.type.kind in ("struct", "union") and is_packed(member.type):
+            return True
+    return False
