@@ -1,4 +1,7 @@
-"""Comparisons of AArch64: Arm Architecture Reference Manual for A-profile, C4 and C6.2."""
+"""Comparisons of AArch64: Arm Architecture Reference Manual for A-profile, C4 and C6.2.
+
+A fuzzer asks what an instruction compares, to learn how near an input came to what a program wants.
+"""
 
 from __future__ import annotations
 

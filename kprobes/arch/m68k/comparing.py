@@ -1,4 +1,7 @@
-"""Comparisons of m68k: M68000 Family Programmer's Reference Manual, section 4."""
+"""Comparisons of m68k: M68000 Family Programmer's Reference Manual, section 4.
+
+A fuzzer asks what an instruction compares, to learn how near an input came to what a program wants.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Comparisons of MIPS: The MIPS64 Instruction Set Reference Manual, revisions 5 and 6."""
+"""Comparisons of MIPS: The MIPS64 Instruction Set Reference Manual, revisions 5 and 6.
+
+A fuzzer asks what an instruction compares, to learn how near an input came to what a program wants.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Comparisons of PowerPC: Power ISA, book I, 3.3.10."""
+"""Comparisons of PowerPC: Power ISA, book I, 3.3.10.
+
+A fuzzer asks what an instruction compares, to learn how near an input came to what a program wants.
+"""
 
 from __future__ import annotations
 

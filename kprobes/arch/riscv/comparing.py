@@ -1,4 +1,7 @@
-"""Comparisons of RISC-V: The RISC-V Instruction Set Manual, volume I, chapters 2 and "C" extension."""
+"""Comparisons of RISC-V: The RISC-V Instruction Set Manual, volume I, chapters 2 and "C" extension.
+
+A fuzzer asks what an instruction compares, to learn how near an input came to what a program wants.
+"""
 
 from __future__ import annotations
 

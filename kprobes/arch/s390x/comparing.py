@@ -1,4 +1,7 @@
-"""Comparisons of z/Architecture: Principles of Operation, chapter 7."""
+"""Comparisons of z/Architecture: Principles of Operation, chapter 7.
+
+A fuzzer asks what an instruction compares, to learn how near an input came to what a program wants.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Comparisons of TriCore: TriCore Architecture Manual, volume 2."""
+"""Comparisons of TriCore: TriCore Architecture Manual, volume 2.
+
+A fuzzer asks what an instruction compares, to learn how near an input came to what a program wants.
+"""
 
 from __future__ import annotations
 
