@@ -71,6 +71,8 @@ def test_an_import_that_nobody_has(name: str) -> None:
                            match=r"unresolved import ext .*m\.bind\('ext', function\).*m\.load_module\(\)") as raised:
             m.call("tail", 1)
         assert raised.value.symbol == "ext" and p.nhit == 1
+        caller = k.stack_trace(m.regs)[1]  # where tail() jumps there, this is where tail() returns to
+        assert caller == m.exit_address & ~m.arch.pointers.mode_bits or m.symbols.covering(caller - 1).name in ("tail", ".tail")
 
 
 @pytest.mark.parametrize(("arch", "second"), [("riscv64", "2e85 8280"), ("arm64", "e00301aa c0035fd6"), ("x86_64", "4889f0 c3"),

@@ -144,6 +144,7 @@ class Stacks:
         if kept is not None:
             return Stack(addresses_of(kept), is_incomplete(kept))
         at_entry = regs.pc in self._points and self._begins(regs.pc)
+        at_entry = at_entry or self._is_stub(regs.pc)
         return stack_trace(self._calls, self._frames, self._machine, regs, limit, at_entry)
 
     def keeper(self, plain: Callable[[Regs], tuple[int, ...]]) -> Callable[[Regs], tuple[int, ...]]:
@@ -165,8 +166,8 @@ class Stacks:
         loaded or symbols have changed, the walk first forgets what it knows.
 
         The walk gets the step to the caller's frame, whether call frame information covers the
-        address, whether the guest's program begins there, and whether a function does (None: not
-        asked, since the address is covered or not probed).
+        address, whether the guest's program begins there, and whether a function does or a stub is
+        there (None: not asked, since the address is covered or not probed).
 
         Args:
             pc: the address.
@@ -178,13 +179,28 @@ class Stacks:
             self._changes = symbols.changes
             self._walk.forget(self._files, self._changes)
         known = self._frames.row(pc) is not None
+        begins = None
+        if not known:
+            if self._is_stub(pc):
+                begins = True
+            elif pc in self._points:
+                begins = self._begins(pc)
         self._walk.put(
             pc,
             self._frames.step(pc),
             known,
             self._frames.begins_program(pc),
-            None if known or pc not in self._points else self._begins(pc),
+            begins,
         )
+
+    def _is_stub(self, pc: int) -> bool:
+        """Return True if `pc` is in a stub that leads to an import.
+
+        A stub changes neither the stack nor the link register: as at a function's entry, the return
+        address is where the call has left it. A call of an import that no file has stops there.
+        """
+        symbol = self._machine.symbols.covering(pc)
+        return symbol is not None and symbol.name.endswith(("@plt", "@import"))
 
 
 class _StackWalk:
