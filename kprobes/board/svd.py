@@ -109,22 +109,22 @@ def _peripherals(root: Any) -> Iterator[Peripheral]:
     """Yield the peripherals of a device description.
 
     Where a peripheral lacks registers, their size or value after a reset, or an address block,
-    these are taken from the one that it is derived from. Without an address block it ends behind
-    its last register.
+    these are taken from the one that it is derived from, or from what that is derived from. Without
+    an address block it ends behind its last register.
 
     Args:
         root: the file's XML element.
 
     Raises:
-        ValueError: a number is none, or an array has too many elements.
+        ValueError: a number is none, an array has too many elements, or what something is derived
+            from is not there.
     """
     elements = {
         element.findtext("name", ""): element for element in root.iterfind("peripherals/peripheral")
     }
     of_all = root.findtext("resetValue") or "0"
     for name, element in elements.items():
-        base = elements.get(element.get("derivedFrom", ""))
-        inherited = [each for each in (element, base) if each is not None]
+        inherited = _derivation(element, elements)
         bits = _number(next((text for each in inherited if (text := each.findtext("size"))), "32"))
         reset = next((text for each in inherited if (text := each.findtext("resetValue"))), of_all)
         found = next((r for each in inherited if (r := each.find("registers")) is not None), None)
@@ -152,6 +152,30 @@ def _peripherals(root: Any) -> Iterator[Peripheral]:
         )
 
 
+def _derivation(element: Any, siblings: dict[str, Any]) -> list[Any]:
+    """Return a peripheral or register, the one that it is derived from, the one that that is
+    derived from, and so on.
+
+    Args:
+        element: its XML element.
+        siblings: elements of the same level, by their names.
+
+    Raises:
+        ValueError: there is none of such a name, or one is derived from itself.
+    """
+    found = [element]
+    while (name := found[-1].get("derivedFrom")) is not None:
+        # the name may be a path, as UART.STATUS: its last part is the sibling's
+        base = siblings.get(name, siblings.get(name.rpartition(".")[2]))
+        of = element.findtext("name", "")
+        if base is None:
+            raise ValueError(f"{of} is derived from {name}, which is not in it")
+        if base in found:
+            raise ValueError(f"{of} is derived from itself")
+        found.append(base)
+    return found
+
+
 def _registers(parent: Any, at: int, prefix: str, bits: int, reset: int) -> Iterator[Register]:
     """Yield the registers of a peripheral or a cluster, those of arrays one by one.
 
@@ -162,20 +186,33 @@ def _registers(parent: Any, at: int, prefix: str, bits: int, reset: int) -> Iter
         bits: of a register that does not say how many it has.
         reset: value after a reset of a register that does not say which.
 
+    A register that is derived from another has that one's size and value after a reset, and a
+    derived cluster the other one's registers and its own.
+
     Raises:
-        ValueError: a number is none, or an array has too many elements.
+        ValueError: a number is none, an array has too many elements, or what something is derived
+            from is not there.
     """
+    siblings = {
+        element.findtext("name", ""): element
+        for element in parent
+        if element.tag in ("register", "cluster")
+    }
     for element in parent:
         if element.tag not in ("register", "cluster"):
             continue
-        width = _number(element.findtext("size", str(bits)))
-        value = _number(element.findtext("resetValue", str(reset)))
+        inherited = _derivation(element, siblings)
+        width = _number(next((t for each in inherited if (t := each.findtext("size"))), str(bits)))
+        value = _number(
+            next((t for each in inherited if (t := each.findtext("resetValue"))), str(reset))
+        )
         for name, offset in _array(element):
             where = at + offset
             if element.tag == "register":
                 yield Register(prefix + name, where, max(width // 8, 1), value)
             else:
-                yield from _registers(element, where, f"{prefix}{name}_", width, value)
+                for holder in inherited:
+                    yield from _registers(holder, where, f"{prefix}{name}_", width, value)
 
 
 def _array(element: Any) -> Iterator[tuple[str, int]]:

@@ -238,6 +238,28 @@ def test_registers_of_an_svd_file(tmp_path: Path) -> None:
         ("BANK0_CHA", 4, 2), ("BANK0_CHB", 8, 2), ("BANK1_CHA", 20, 2), ("BANK1_CHB", 24, 2)]
 
 
+def test_what_svd_files_derive(tmp_path: Path) -> None:
+    """Peripherals from derived ones, and registers from others of their level, also by a path."""
+    register = "<register derivedFrom='UART.DATA'><name>MORE</name><addressOffset>8</addressOffset></register>"
+    again = "<peripheral derivedFrom='UART2'><name>UART3</name><baseAddress>0x40000200</baseAddress></peripheral>"
+    text = SVD.replace(" </registers></peripheral>", f"{register}</registers></peripheral>", 1).replace("</peripherals>", f"{again}</peripherals>")
+    (tmp_path / "chip.svd").write_text(text)
+    uart, second, _, third = read_svd(tmp_path / "chip.svd")
+    assert uart.registers == second.registers == third.registers and third.size == 0x100
+    assert [(r.name, r.offset, r.reset) for r in uart.registers] == [("STATUS", 0, 0), ("DATA", 4, 31), ("MORE", 8, 31)]
+
+
+@pytest.mark.parametrize(("old", "new", "said"), [
+    ('derivedFrom="UART"', 'derivedFrom="UARD"', "UART2 is derived from UARD, which is not in it"),
+    ('derivedFrom="UART"', 'derivedFrom="UART2"', "UART2 is derived from itself"),
+    ("<register><name>STATUS", "<register derivedFrom='NONE'><name>STATUS", "STATUS is derived from NONE"),
+])
+def test_what_svd_files_cannot_derive(tmp_path: Path, old: str, new: str, said: str) -> None:
+    (tmp_path / "chip.svd").write_text(SVD.replace(old, new))
+    with pytest.raises(ImageError, match=said):
+        read_svd(tmp_path / "chip.svd")
+
+
 @pytest.mark.parametrize(("text", "number"), [
     ("16", 16), ("016", 16), ("+16", 16), ("0x10", 16), ("0X1f", 31), ("#10000", 16), ("#1xX", 4), ("4k", 4096), ("0x1M", 1 << 20),
     (" 2G ", 2 << 30), ("1t", 1 << 40), ("0b11", None), ("1_0", None), ("++5", None), ("-1", None), ("", None), ("k", None),
