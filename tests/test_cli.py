@@ -505,3 +505,8 @@ def test_a_crash_shows_registers_and_the_way_there(tmp_path: Path) -> None:
     assert done.exit_code == 1 and "Invalid memory fetch" in done.stderr
     assert "r0 00000007" in done.stderr and " => 0x40\n => [incomplete]\n" in done.stderr
     assert "lr, where the last call returns to: 0x10008" in done.stderr
+    # movs r3, #0x41; bl 0x10010; nops; bx r3: lr says that the caller is Thumb code, in its lowest bit
+    file.write_bytes(bytes.fromhex("4123 00f005f8 c046 c046 c046 c046 1847"))
+    done = CliRunner().invoke(main, ["trace", str(file), "--arch", "cortexm", "--base", "0x10000", "--entry", "0x10001",
+                                     "-e", "p 0x10000", "--run"])
+    assert "lr 00010007" in done.stderr and "lr, where the last call returns to: 0x10006\n" in done.stderr, done.stderr

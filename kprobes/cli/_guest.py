@@ -561,7 +561,8 @@ def _show_crash(machine: Any, k: Kprobes, error: GuestFault) -> None:
     register = "" if arch.linkage is None else arch.linkage.register
     if register:
         with contextlib.suppress(KprobeError):
-            back = regs[register]
+            pointers = arch.pointers
+            back = pointers.without_signature(regs[register]) & ~pointers.mode_bits
             if back:
                 caller = locate(machine.symbols, back, returns=True)
                 click.echo(f"  {register}, where the last call returns to: {caller}", err=True)
