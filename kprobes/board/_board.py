@@ -340,7 +340,7 @@ class Board:
                 (start for start, _ in machine.modules.values()), default=0
             )
         if self.entry is not None:
-            machine.regs.go(self.entry)
+            machine.regs.go(machine.arch.pointers.same_mode(machine.regs, self.entry))
         for name, value in self.registers:
             if name not in machine.arch.regs.names and name not in machine.arch.regs.aliases:
                 raise BadArgument(

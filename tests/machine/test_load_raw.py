@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from arches import RUNNABLE
 
-from kprobes import ImageError, Kprobe, Kprobes, UnicornMachine
+from kprobes import GuestTimeout, ImageError, Kprobe, Kprobes, UnicornMachine
+from kprobes.board import Board
 
 pytestmark = pytest.mark.quick
 FLASH = 0x08000000
@@ -47,3 +48,14 @@ def test_files_that_are_none(file: bytes | str) -> None:
 def test_symbols_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ImageError):
         UnicornMachine.load_raw(FIRMWARE, arch="cortexm", base=FLASH, symbols=tmp_path / "none")
+
+
+def test_an_entry_of_a_cpu_that_has_only_thumb() -> None:
+    """An even address is one of Thumb code, as for run() and call()."""
+    code = bytes.fromhex("4123 fee7")  # movs r3, #0x41; b .
+    board = Board(arch="cortexm", base=FLASH, entry=FLASH)
+    for m in (UnicornMachine.load_raw(code, arch="cortexm", base=FLASH, entry=FLASH), board.machine(code)):
+        with m:
+            with pytest.raises(GuestTimeout):
+                m.run(max_insns=3)
+            assert m.regs["r3"] == 0x41

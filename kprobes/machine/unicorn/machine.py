@@ -273,7 +273,9 @@ class UnicornMachine(Described):
         if entry is None and machine.arch.files.vectors is not None and len(code) >= 8:
             machine.regs.sp, entry = machine.arch.files.vectors(code)
         machine.interrupts.vectors = base
-        machine.regs.go(base if entry is None else entry)
+        machine.regs.go(
+            machine.arch.pointers.same_mode(machine.regs, base if entry is None else entry)
+        )
         return machine
 
     @classmethod
