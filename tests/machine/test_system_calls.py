@@ -170,6 +170,37 @@ def test_what_static_programs_ask_when_they_start(caller: Caller) -> None:
             caller(stat, -100, 0x30000, 0, 0, 0)
 
 
+def test_what_descriptors_can_do(caller: Caller) -> None:
+    """poll(), as Rust's programs ask it at their start; 0 can be read, 1 and 2 written, 7 is none."""
+    m, order = caller.m, caller.m.arch.order.value
+
+    def polled(*wanted: tuple[int, int], timeout: int = 0) -> tuple[int, list[int]]:
+        m.write(0x30000, b"".join(fd.to_bytes(4, order, signed=True) + events.to_bytes(2, order) + b"\xff\xff" for fd, events in wanted))
+        m.write(0x30100, bytes(16))
+        if "poll" in caller.numbers:
+            result = caller("poll", 0x30000, len(wanted), timeout)
+        else:
+            name = "ppoll" if "ppoll" in caller.numbers else "ppoll_time64"
+            result = caller(name, 0x30000, len(wanted), 0 if timeout < 0 else 0x30100, 0, 0)
+        return result, [int.from_bytes(m.read(0x30006 + 8 * n, 2), order) for n in range(len(wanted))]
+
+    assert polled((0, 0), (1, 0), (2, 0)) == (0, [0, 0, 0])
+    assert polled((0, 5), (1, 5), (2, 4), (7, 1), (-1, 5)) == (4, [1, 4, 4, 0x20, 0])
+    with pytest.raises(GuestFault, match="waits for ever"):
+        polled((0, 4), timeout=-1)
+
+
+def test_files_are_none(caller: Caller) -> None:
+    """Below /proc as where it is not mounted; any other is an error with its name."""
+    def opened(name: bytes) -> int:
+        caller.m.write(0x30000, name + b"\0")
+        return caller("openat", -100 & caller.m.arch.mask, 0x30000, 0, 0)
+
+    assert opened(b"/proc/self/maps") == -2
+    with pytest.raises(GuestFault, match="openat of /etc/hosts, and there are no files"):
+        opened(b"/etc/hosts")
+
+
 def test_any_other_call_is_an_error_with_its_name(caller: Caller) -> None:
     with pytest.raises(GuestFault, match=r"system call socket \(\d+\), which is not served") as caught:
         caller("socket" if "socket" in caller.numbers else "socketcall", 1, 2, 3)
@@ -295,8 +326,10 @@ def test_hostile_guests_take_no_more_than_they_may() -> None:
             try:
                 assert -4096 < caller(name, *arguments) < 1 << 63
             except GuestFault as fault:
-                paths = name in ("newfstatat", "fstatat64", "statx")
-                assert ("which is not served" if paths else "waits for another thread") in str(fault)
+                said = {**dict.fromkeys(("newfstatat", "fstatat64", "statx"), "which is not served"),
+                        **dict.fromkeys(("open", "openat"), "there are no files"),
+                        **dict.fromkeys(("poll", "ppoll", "ppoll_time64"), "waits for ever")}
+                assert said.get(name, "waits for another thread") in str(fault)
 
 
 def test_a_guest_cannot_unmap_what_is_the_library_s(caller: Caller) -> None:

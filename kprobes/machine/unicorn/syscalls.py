@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, MutableMapping
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -20,6 +20,7 @@ from ...arch._linux import CallRules, Linux, MemoryCalls
 from ...arch._rows import row
 from ...errors import BadArgument, GuestFault, KprobeError, Unsupported
 from ...regs import Regs
+from ...symbols import CONTROLS
 from .cpu import UnicornCpu
 from .guests.guest import Guest
 from .process import LinuxProcess
@@ -34,8 +35,10 @@ MOST_PARTS = 1024  #: pieces of a writev()
 EPOCH = 946_684_800  #: seconds: the guest's clock begins in 2000
 TICK = 1_000_000  #: nanoseconds that each look at the clock takes
 FIXED = 0x10  #: of mmap's flags, on every architecture
+POLLIN, POLLOUT, POLLNVAL = 0x1, 0x4, 0x20  #: of poll(), on every architecture
 ENOENT, EBADF, EAGAIN, ENOMEM, EFAULT, EINVAL, ENOTTY, ENOSYS = 2, 9, 11, 12, 14, 22, 25, 38
 EPERM, ESRCH = 1, 3
+MOST_NAME = 4096  #: bytes of a file's name, PATH_MAX
 LIMITS = 16  #: kinds of limits, RLIM_NLIMITS
 OWN_PROGRAM = b"/proc/self/exe"  #: the only symbolic link that there is
 RLIMIT_STACK = 3  #: on every architecture
@@ -469,6 +472,99 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         data = self._stdin(min(size, MOST_BYTES))
         self._cpu.memory.write(address, data)
         return len(data)
+
+    def _do_poll(self, regs: Regs, address: int, count: int, timeout: int, *_: int) -> int:
+        """Serve poll(): say what could be done with descriptors at once, and return how many have
+        something to say.
+
+        From 0 can be read, to 1 and 2 can be written, and all others are none (POLLNVAL).
+
+        Args:
+            regs: the registers at the call.
+            address: of an array of (descriptor, events, answer): 32, 16 and 16 bits.
+            count: its length; -EINVAL for more than 1,024.
+            timeout: milliseconds to wait where there is nothing to say.
+
+        Raises:
+            GuestFault: the array is not mapped (the guest gets EFAULT), or the guest would wait for
+                ever.
+        """
+        order: Final = self._cpu.arch.order.value
+        if count > MOST_PARTS:
+            return -EINVAL
+        ready = 0
+        for at in range(address, address + 8 * count, 8):
+            entry = self._cpu.memory.read(at, 8)
+            descriptor = int.from_bytes(entry[:4], order, signed=True)
+            events = int.from_bytes(entry[4:6], order)
+            possible = {0: POLLIN, 1: POLLOUT, 2: POLLOUT}
+            answer = 0
+            if descriptor >= 0:
+                answer = events & possible[descriptor] if descriptor in possible else POLLNVAL
+            self._cpu.memory.write(at + 6, answer.to_bytes(2, order))
+            ready += answer != 0
+        if not ready and _signed(timeout) < 0:
+            raise GuestFault(
+                "system call poll waits for ever: no descriptor will have something to say",
+                address=address,
+                pc=regs.pc,
+                access="interrupt",
+                serve="m.system_calls['poll'] = function serves it",
+            )
+        return ready
+
+    def _do_ppoll(self, regs: Regs, address: int, count: int, timeout: int, *_: int) -> int:
+        """Serve ppoll() as poll(): where `timeout` is the address of a time, the guest does not
+        wait for ever. The mask of signals is ignored.
+        """
+        return self._do_poll(regs, address, count, 0 if timeout else -1)
+
+    _do_ppoll_time64 = _do_ppoll
+
+    def _do_openat(self, regs: Regs, folder: int, name: int, *_: int) -> int:
+        """Serve openat() for files below /proc: return -ENOENT, as where that is not mounted. C
+        libraries and Rust's look there for limits of the stack, and do without.
+
+        Args:
+            regs: the registers at the call.
+            folder: ignored.
+            name: address of the file's name.
+
+        Raises:
+            GuestFault: it is another file, and none is here; or the name cannot be read, and the
+                guest gets EFAULT.
+        """
+        return self._open(regs, "openat", name)
+
+    def _do_open(self, regs: Regs, name: int, *_: int) -> int:
+        """Serve open() as openat()."""
+        return self._open(regs, "open", name)
+
+    def _open(self, regs: Regs, call: str, name: int) -> int:
+        """Return -ENOENT for a file below /proc.
+
+        Args:
+            regs: the registers at the call.
+            call: its name, for the message.
+            name: address of the file's name.
+
+        Raises:
+            GuestFault: it is another file; or the name cannot be read.
+        """
+        path = bytearray()
+        while (byte := self._cpu.memory.read(name + len(path), 1)) != b"\0":
+            path += byte
+            if len(path) >= MOST_NAME:
+                return -ENOENT
+        if path.startswith(b"/proc/"):
+            return -ENOENT
+        shown = path.decode("utf-8", "replace").translate(CONTROLS)
+        raise GuestFault(
+            f"system call {call} of {shown}, and there are no files",
+            pc=regs.pc,
+            access="interrupt",
+            serve=f"m.system_calls[{call!r}] = function serves it",
+        )
 
     def _do_ioctl(self, regs: Regs, *args: int) -> int:
         """Serve ioctl(): return -ENOTTY, as no descriptor is a terminal."""
