@@ -314,6 +314,21 @@ def rows(program: Any) -> Iterator[tuple[int, int, int, int, bool]]:
         before = None if state.end_sequence else state
 
 
+def statements(program: Any) -> Iterator[tuple[int, int, int, int]]:
+    """Yield where statements begin, also several at one address.
+
+    Args:
+        program: the unit's line program, as pyelftools reads it.
+
+    Yields:
+        (link address, number of the file, line, column).
+    """
+    for entry in program.get_entries():
+        state = entry.state
+        if state is not None and state.is_stmt and state.line and not state.end_sequence:
+            yield state.address, state.file, state.line, state.column
+
+
 def path_in(program: Any, entry: Any, base: int) -> str:
     """Return a source file's path, which may be relative.
 

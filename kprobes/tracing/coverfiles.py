@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import posixpath
+import re
 import struct
 from bisect import bisect_right
 from collections import Counter
@@ -14,8 +15,8 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from ..debug.file import DAMAGE, dwarf
-from ..debug.lines import rows
+from ..debug.file import DAMAGE, dwarf, text
+from ..debug.lines import rows, statements
 from ..debug.quick import AddressScope
 from ..debug.sources import scopes_at
 from ..debug.units import units_of
@@ -24,6 +25,7 @@ from ..symbols import CONTROLS
 
 #: bytes of guest memory that stand for a module of their own, where blocks are in none
 REACH = 1 << 31
+_OPTIMIZED = re.compile(r"^GNU .* -O([1-9sg]|fast)?(?= |$)")  #: what GCC calls itself in a unit
 LARGEST = 0xFFFF  #: bytes that drcov's row of a block can have
 
 
@@ -174,7 +176,8 @@ class SourceCoverage:
 
     Attributes:
         lines: number of a line that has code -> how often it was executed: the largest count among
-            its statements in each function and inlined copy, added up.
+            its statements in each function and inlined copy, added up. Of a statement that GCC's
+            optimizer has copied, the copies are added up, too.
         functions: name -> (first line, how often it was entered).
     """
 
@@ -202,11 +205,22 @@ def source_coverage(
             if wanted is None or wanted(row.start + loaded.bias):
                 code.setdefault((row.path, row.line), []).append(row)
                 starts.setdefault(row.start, (row.path, row.line))
-        scopes = _scopes(loaded, starts.keys())
+        begun: dict[tuple[str, int], set[tuple[int, int]]] = {}
+        for path, line, column, start in _statements(loaded):
+            if (path, line) in code and (wanted is None or wanted(start + loaded.bias)):
+                begun.setdefault((path, line), set()).add((column, start))
+        at_statements = {start for each in begun.values() for _, start in each}
+        scopes = _scopes(loaded, starts.keys() | at_statements)
         for (name, line), found_rows in code.items():
-            counts = {_copy(row, scopes): 0 for row in _telling(found_rows)}
+            counts = {_copy(row.start, scopes): 0 for row in _telling(found_rows)}
+            sums = Counter[tuple[tuple[int, int], int]]()
+            for column, start in begun.get((name, line), ()):
+                sums[_copy(start, scopes), column] += executed.count(start + loaded.bias)
+            for (copy, _), count in sums.items():
+                if copy in counts:
+                    counts[copy] = max(counts[copy], count)
             for row in found_rows:
-                copy = _copy(row, scopes)
+                copy = _copy(row.start, scopes)
                 if copy in counts:
                     count = executed.count(row.start + loaded.bias)
                     counts[copy] = max(counts[copy], count)
@@ -271,17 +285,17 @@ def _telling(rows: Sequence[_LineRow]) -> Sequence[_LineRow]:
     return rows
 
 
-def _copy(row: _LineRow, scopes: Mapping[int, AddressScope | None]) -> tuple[int, int]:
-    """Return what tells the function or inlined copy that a row is in from others.
+def _copy(start: int, scopes: Mapping[int, AddressScope | None]) -> tuple[int, int]:
+    """Return what tells the function or inlined copy that code is in from others.
 
     Args:
-        row: the row.
+        start: link address of the code.
         scopes: link address -> what it is in.
 
     Returns:
         (its link address, number of the inlined copy); (0, 0): it is not known.
     """
-    scope = scopes.get(row.start)
+    scope = scopes.get(start)
     return (0, 0) if scope is None else (scope.start, scope.block)
 
 
@@ -313,6 +327,30 @@ def lines_of(file: LoadedFile) -> Iterator[_LineRow]:
             names = _Names(unit, program)
             for start, end, number, line, is_stmt in rows(program) if program is not None else ():
                 yield _LineRow(names.of(number), line, start, end > start, is_stmt)
+    except DAMAGE:
+        return
+
+
+def _statements(file: LoadedFile) -> Iterator[tuple[str, int, int, int]]:
+    """Yield where statements begin in the units of a file that GCC has optimized.
+
+    It copies code, as it unrolls loops and tests their conditions twice: a statement then begins
+    at several addresses, which have its column. Without optimization such rows are parts of one
+    statement, and other compilers have more rows than statements. Where a table is damaged, nothing
+    more is yielded.
+
+    Yields:
+        (path of the source file, line, column, link address).
+    """
+    try:
+        info = dwarf(file)
+        for unit in info.iter_CUs() if info is not None and info.has_debug_info else ():
+            if not _OPTIMIZED.search(text(unit.get_top_DIE(), "DW_AT_producer")):
+                continue
+            program = info.line_program_for_CU(unit)
+            names = _Names(unit, program)
+            for start, number, line, column in statements(program) if program is not None else ():
+                yield names.of(number), line, column, start
     except DAMAGE:
         return
 
