@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+
 import pytest
 
 from kprobes import Kprobe, Kprobes, ProbeUnused, Regs, UnicornMachine
+from kprobes.core.register.shorthand import Shorthand
 
 
 def test_one_that_is_not_used_warns() -> None:
@@ -38,3 +42,13 @@ def test_type_checkers_know_decorated_handlers() -> None:
         with pytest.raises(TypeError):
             hit(hit.probe)  # type: ignore[call-arg]
         assert hit.probe.nhit == 0 and not hasattr(hit.probe, "hits")
+
+
+def test_one_whose_arguments_are_wrong_is_only_that_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its constructor has left behind says nothing when it goes: nobody could have used it."""
+    said: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    with pytest.raises(TypeError):
+        Shorthand(None, None)  # type: ignore[call-arg,arg-type]
+    gc.collect()
+    assert not said

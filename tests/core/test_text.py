@@ -9,7 +9,7 @@ from arches import RUNNABLE
 from scenes import BASE as BASE_OF
 from scenes import Scene, paper_machine, subject_machine, unicorn_machine
 
-from kprobes import Kprobe, Kprobes
+from kprobes import Kprobe, Kprobes, UnicornMachine
 from kprobes.core.patch.bits import Patch
 from kprobes.core.patch.text import AT_A_TIME, Text, TextOverwritten
 from kprobes.errors import GuestFault
@@ -69,6 +69,22 @@ def test_a_patch_that_was_overwritten_is_left_and_warned_about(text: Text) -> No
     text.warn()
     assert memory(text) == ORIGINAL[:4] + b"\xaa\x77" + ORIGINAL[6:]
     assert text.patches == []
+
+
+def test_a_patch_of_some_bits_leaves_the_others(text: Text) -> None:
+    """Itanium's instructions share bytes: the bits around a patch's own are somebody else's, whatever they become."""
+    mask, new = b"\xf0\x3c", b"\xa5\xff"
+    now = memory(text)
+    patch = text.apply(BASE + 4, new, mask=mask)
+    assert memory(text)[4:6] == bytes([0xA0 | now[4] & 0x0F, 0x3C | now[5] & 0xC3])
+    for others in (b"\x0f\xc3", bytes(2), b"\x0a\x41"):  # the bits outside of the mask
+        around = bytes([patch.new[0] | others[0], patch.new[1] | others[1]])
+        text._machine.write(BASE + 4, around)
+        assert patch.stands_in(around) and patch.stands_in(around[1:], 1)
+        assert not patch.stands_in(bytes([around[0] ^ 0x10, around[1]]))
+        assert not patch.stands_in(bytes([around[1] ^ 4]), 1)
+    text.revert(patch)
+    assert memory(text) == now[:4] + bytes([now[4] & 0xF0 | 0x0A, now[5] & 0x3C | 0x41]) + now[6:]
 
 
 def test_what_somebody_else_wrote_is_the_text_now(text: Text) -> None:
@@ -221,6 +237,23 @@ def test_an_owner_who_changes_what_is_behind_the_breakpoint(optimize: bool) -> N
                 assert m.call(function) == before
             with pytest.warns(TextOverwritten):
                 k.unregister_kprobe(p)
+
+
+@pytest.mark.parametrize("page", [0, 1])
+def test_half_of_a_jump_that_the_owner_restores(page: int) -> None:
+    """The jump is partly in one page and partly in the next; the owner writes the original text over either page's."""
+    code = b"\x90" * 0x1040 + b"\xc3"
+    m = UnicornMachine.from_code(code, arch="x86_64", base=BASE_OF["x86_64"], symbols={"f": (BASE_OF["x86_64"] + 0xFF0, 0x51)})
+    place = BASE_OF["x86_64"] + 0xFFD
+    with Kprobes(m) as k:
+        k.register(p := Kprobe(addr=place, pre_handler=lambda p, regs: None))
+        k.flush_optimizer()
+        jump = m.read(place, 5)
+        assert jump[0] == 0xE9
+        m.call("f")
+        m.write(place + 3 * page, bytes([0x90]) * (2 if page else 3))
+        m.call("f")
+        assert (p.nhit, m.read(place, 5)) == (2, jump)
 
 
 def test_checking_costs_little_however_many_pages() -> None:

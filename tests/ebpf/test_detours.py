@@ -166,3 +166,27 @@ def test_every_frame_has_code(arch: str) -> None:
     assert arch in TRIPLES and saving.volatile <= set(saving.numbers)
     code = saving.code([(0x12345678, 0x2345678, b"")])
     assert 40 < len(code) < 500 and saving.size % 16 == 0
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("arch", "lock"), [
+    (arch, lock) for arch in GUESTS if SAVINGS[arch].lock is not None
+    for lock in (BASE + 0x2000, 0x12340000, 0x7FFF0000, 0x1234_5678_9000)
+    if lock <= (0x7FFFFFFF if arch.startswith("mips") else get(arch).mask)])  # more: not on this engine
+def test_who_takes_a_lock_gives_it_back(arch: str, lock: int) -> None:
+    """Once more is only possible if it was given back; the words beside it are left alone. A lock may be anywhere."""
+    take = SAVINGS[arch].lock
+    assert take is not None
+    taking, giving = take(lock)
+    m = UnicornMachine.from_code(taking + giving, arch=arch, base=BASE)
+    m.map(lock, 0x1000, "rw")
+    beside = b"\x5a" * 16
+    m.write(lock, bytes(8) + beside)
+    between, end = BASE + len(taking), BASE + len(taking + giving)
+    for _ in range(2):
+        m.run(BASE, between, max_insns=100)
+        assert m.regs.pc == between
+        assert any(m.read(lock, 4))
+        m.run(between, end, max_insns=100)
+        assert m.read(lock, 4) == bytes(4)
+    assert m.read(lock + 8, 16) == beside
