@@ -162,13 +162,23 @@ class DebugInfo:
             import difflib  # errors alone want it
 
             near = difflib.get_close_matches(spelling(name), known, 3)
-            hint = (
-                f"did you mean {' or '.join(near)}?"
-                if near
-                else "build the guest with -g, or m.symbols.load() a file that was"
-            )
+            hint = self._damage() or "build the guest with -g, or m.symbols.load() a file that was"
+            if near:
+                hint = f"did you mean {' or '.join(near)}?"
             raise UnknownSymbol("no such type", symbol=name, hint=hint)
         return found
+
+    def _damage(self) -> str:
+        """Return what is damaged of the files' debug information, as a clause that names the file
+        and the section; "": nothing is known to be.
+        """
+        from .damage import damaged_section  # errors alone want it
+
+        for file in self.files:
+            if section := damaged_section(file):
+                name = file.path or file.module or "the file"
+                return f"the debug information of {name} is damaged: section {section}"
+        return ""
 
     def type_names(self, prefix: str = "") -> list[str]:
         """Return the names of types that begin so, each once, as C spells them: "enum kind".
