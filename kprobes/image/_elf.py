@@ -332,11 +332,14 @@ class Elf:
 
     @cached_property
     def tags(self) -> dict[str | int, int]:
-        """Dynamic tags: name, or number of one without a name -> value; {} for static programs.
+        """Dynamic tags: name, or number of one without a name -> value; {} for static programs, and
+        for separate debug information.
 
         Of a tag that stands there several times the first value.
         """
         tags: dict[str | int, int] = {}
+        if self.only_debug:  # elfutils leaves the program's headers, whose bytes are not there
+            return tags
         size = self._structs.Elf_Dyn.sizeof()
         for h in (h for h in self.headers if h["p_type"] == "PT_DYNAMIC"):
             for offset in range(h["p_offset"], h["p_offset"] + h["p_filesz"], size):

@@ -98,6 +98,20 @@ def test_beside_the_file(folder: Path, tmp_path: Path) -> None:
         (where / "shop.debug").unlink()
 
 
+def test_as_elfutils_writes_it(folder: Path, tmp_path: Path) -> None:
+    """eu-strip -f leaves the program's own headers in the file of debug information, with sizes of what is not there."""
+    whole, made = (folder / "full").read_bytes(), bytearray((folder / "shop.debug").read_bytes())
+    first, (size, count) = struct.unpack_from("<Q", whole, 32)[0], struct.unpack_from("<HH", whole, 54)
+    assert made[54:58] == whole[54:58]
+    headers = whole[first:first + size * count]
+    there = struct.unpack_from("<Q", made, 32)[0]
+    made[there:there + len(headers)] = headers
+    (tmp_path / "eu.debug").write_bytes(made)
+    with UnicornMachine.load(folder / "bare") as m:
+        m.symbols.load(tmp_path / "eu.debug")
+        assert seen(m) == (2.5, 3, 2)
+
+
 def test_by_build_id(folder: Path, tmp_path: Path) -> None:
     identity = build_id((folder / "bare").read_bytes())
     there = tmp_path / ".build-id" / identity[:2] / f"{identity[2:]}.debug"
