@@ -230,7 +230,8 @@ class TraceEvent:
         ):
             self._rearm()
         # another one
-        self._why = self._mode(self.definition) if was and self._refused() else self._why
+        if was and self._refused():
+            self._why = self._mode_of([place.definition for place in self.places])
         return self
 
     @property
@@ -332,7 +333,7 @@ class TraceEvent:
         """
         before = (self._why, list(self.skipped))
         done = list[EventPlace]()
-        self._why = self._why or self._mode(definitions[0])
+        self._why = self._why or self._mode_of(definitions)
         try:
             for definition in definitions:
                 place = EventPlace(definition, self.buffer)
@@ -365,6 +366,18 @@ class TraceEvent:
         for place in places:
             self._drop(place)
             self.places.remove(place)
+
+    def _mode_of(self, definitions: Sequence[Event]) -> str:
+        """Return why the event's hits go through Python, as one clause: because those of one place
+        do; "" where a program can do it at all places.
+
+        Places may fetch different values, as `$arg*` does of functions that share a name.
+
+        Args:
+            definitions: one for each place.
+        """
+        kinds = {shape(definition): definition for definition in reversed(definitions)}
+        return next(filter(None, map(self._mode, reversed(kinds.values()))), "")
 
     def _mode(self, definition: Event) -> str:
         """Return why hits of a definition go through Python, as one clause; "" where a program can
@@ -471,7 +484,7 @@ class TraceEvent:
         refused: EventError | None = None
         self._made.clear()
         self._counting(not self._refused())
-        self._why = self._mode(self.definition)
+        self._why = self._mode_of([place.definition for place in self.places])
         if self._why:
             self._counting(False)
         for place in self.places:

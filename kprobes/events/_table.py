@@ -85,7 +85,7 @@ class Events(Mapping[str, TraceEvent]):
                 has changed.
             MachineBusy: another thread runs the machine. Nothing has changed.
         """
-        definitions, lenient = self._parse(text)
+        definitions, lenient, left_out = self._parse(text)
         first = definitions[0]
         known = self._events.get((first.group, first.name))
         if known is not None:
@@ -102,6 +102,7 @@ class Events(Mapping[str, TraceEvent]):
             except BaseException:
                 known.filter = before
                 raise
+            known.skipped += left_out
             return known
         event = TraceEvent(
             self._owner,
@@ -115,10 +116,11 @@ class Events(Mapping[str, TraceEvent]):
             find=self.get,
             named=self._named,
         )
+        event.skipped += left_out
         self._events[first.group, first.name] = event
         return event
 
-    def _parse(self, text: str) -> tuple[list[Event], bool]:
+    def _parse(self, text: str) -> tuple[list[Event], bool, list[tuple[str, str]]]:
         """Parse a definition, or those that its pattern stands for; nothing is armed. Of a
         pattern's, those with an error are left out.
 
@@ -127,7 +129,7 @@ class Events(Mapping[str, TraceEvent]):
 
         Returns:
             (the events, one for each place; True for a pattern: places that are refused are
-            skipped).
+            skipped; (place, reason) of each that is left out).
 
         Raises:
             EventError: the first error, where no definition is right.
@@ -135,20 +137,22 @@ class Events(Mapping[str, TraceEvent]):
         machine = self._owner.machine
         found = expand_pattern(text, machine)
         if found is None:
-            return [Parser(text, machine, self._owner.original).event()], False
+            return [Parser(text, machine, self._owner.original).event()], False, []
         definitions = list[Event]()
+        left_out = list[tuple[str, str]]()
         first = None
-        for _, definition in found.texts:
+        for name, definition in found.texts:
             try:
                 definitions.append(
                     Parser(definition, machine, self._owner.original, found.inside).event()
                 )
             except EventError as error:
                 first = first or found.original(error, definition)
+                left_out.append((name, error.reason))
         if not definitions:
             assert first is not None
             raise first
-        return definitions, True
+        return definitions, True, left_out
 
     # --- Linux's files
 

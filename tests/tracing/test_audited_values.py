@@ -705,3 +705,28 @@ def test_rare_types_in_calls_of_x86_64(options: tuple[str, ...], tmp_path: Path)
                                 *[("p taken w", "unusual size")] * bool(options)):
             with pytest.raises(EventError, match=why):
                 k.event(definition)
+
+
+ONE_NAME = r"""
+volatile double sink;
+__attribute__((noinline)) int over(int a) { sink = a; return a; }
+__attribute__((noinline)) int over(double a) { sink = a; return 2; }
+__attribute__((noinline)) int over(int a, long b) { sink = a + b; return 3; }
+int main() { over(1); over(2.5); over(3, 4); return 0; }
+"""
+
+
+def test_overloaded_functions_in_one_event(tmp_path: Path) -> None:
+    """`$arg*` is each function's own parameters, whoever records them; functions without a fetched one are named."""
+    program = built(ONE_NAME, tmp_path, "-O0", name="guest.cc")
+    right = [{"a": 1}, {"a": 2.5}, {"a": 3, "b": 4}]
+    with UnicornMachine.load(program) as m, Kprobes(m) as k:
+        every = k.event("p over $arg*")
+        some = k.event("p:some over b")
+        m.serve_system_calls()
+        m.process([bytes(program)])
+        with k.trace("p:traced over $arg*") as trace:
+            m.run()
+        assert len(every.places) == 3 and [record.args for record in every] == right == [record.args for record in trace]
+        assert [record.args for record in some] == [{"b": 4}]
+        assert len(some.skipped) == 2 and all(why.startswith("there is no parameter or variable 'b' here") for _, why in some.skipped)
