@@ -91,7 +91,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "script": ("script.",),
     # the passes know the tree and not each other's guest: only what places probes and runs them does
     "script.": ("clocknames", "errors", "programs.", "script."),
-    "script.guest": ("errors", "arch._base", "debug.info", "debug.operands", "debug.passing", "debug.placing",
+    "script.listing": ("names", "script."),
+    "script.guest": ("errors", "names", "arch._base", "debug.info", "debug.operands", "debug.passing", "debug.placing",
                      "debug.types", "image._symbol", "machine._base", "programs.context", "script."),
     "script.placing": ("attacher", "errors", "events._watchpoint", "image._symbol", "programs.", "script."),
     "script.script": ("clocknames", "errors", "events._watchpoint", "programs.", "script."),

@@ -14,6 +14,7 @@ from ..arch._base import Order
 from ..debug.info import DebugInfo
 from ..debug.operands import Unfetchable, operand_of, resolved
 from ..errors import KprobeError, ProgramError
+from ..names import demangle, literal_words, means, name_matcher
 from ..programs.context import ARGUMENT, PC, RESULT, SP, UNIFORM, WORDS
 from . import layout, types
 from .inference import ArgumentPart, ArgumentSource, MarkerArgument
@@ -203,6 +204,13 @@ class GuestWorld:
         image = os.path.abspath(path) if path else found.module or str(symbols.main or "")
         return found.name, address - found.address, image
 
+    def describe_as_written(self, address: int) -> tuple[str | None, int, str]:
+        """Return the symbol at an address as describe() does, a C++ or Rust name as people write
+        it.
+        """
+        name, offset, image = self.describe(address)
+        return None if name is None else demangle(name), offset, image
+
     def sources(self, address: int) -> list[tuple[str, str, bool]]:
         """Return the functions that an address is part of, innermost first.
 
@@ -274,20 +282,25 @@ class GuestWorld:
     def functions(self, pattern: str, image: str) -> Iterator[Symbol]:
         """Yield the guest's functions whose name fits a glob, each address once.
 
-        A glob means stubs of imports, whose names have an @ (`puts@plt`), only if it has an @.
+        A glob means stubs of imports, whose names have an @ (`puts@plt`), only if it has an @. A
+        pattern with `::` also means C++ and Rust names as people write them, without a glob all
+        functions of that name, whatever their parameters.
 
         Args:
             pattern: a glob of the names.
             image: a glob of the names of images that they are in; "": any.
         """
-        matches = re.compile(fnmatch.translate(pattern)).match
+        matches = name_matcher(pattern)
         plain = not re.search(r"[*?\[]", pattern)
+        words = literal_words(pattern)
         seen = set[int]()
         for symbol in self.machine.symbols:
             if symbol.kind not in ("func", "ifunc") or symbol.address in seen:
                 continue
             if plain:
                 same = symbol.name == pattern
+                if not same and "::" in pattern and all(word in symbol.name for word in words):
+                    same = means(pattern, demangle(symbol.name))
             else:
                 same = bool(matches(symbol.name)) and ("@" in pattern or "@" not in symbol.name)
             if same and self.is_of(symbol.module, image):

@@ -3,13 +3,16 @@
 import fnmatch
 import glob
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import attrs
 
-from .points import Point
+from ..names import name_matcher
+from .points import Point, joined_name, split
 
+_COMMA: Final = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')  #: outside of double quotes
 _TIMERS: Final = ("hz:", "ms:", "s:", "us:")
 _KERNEL: Final = ("fentry", "fexit", "kprobe", "kretprobe")
 _USER: Final = ("uprobe", "uretprobe", "usdt")
@@ -197,7 +200,7 @@ class Listing:
             OSError, KprobeError: a file that is named without a glob cannot be loaded.
         """
         found: list[ListedProbe] = []
-        for part in pattern.split(","):
+        for part in _COMMA.split(pattern):
             found += self._search_one(" ".join(part.split()))
         return found
 
@@ -206,7 +209,7 @@ class Listing:
         if ":" not in pattern:
             pattern = f"*:{pattern or '*'}"
         kind_pattern, _, rest = pattern.partition(":")
-        words = rest.split(":") if rest else ["*"]
+        words = split(rest) if rest else ["*"]
         for kind in sorted(set(_KINDS.values())):
             if self._means(kind_pattern, kind, words):
                 yield from self._of_kind(kind, words)
@@ -244,12 +247,13 @@ class Listing:
             if fnmatch.fnmatchcase("signal:SIGUSR1", ":".join(words)):
                 yield ListedProbe("self:signal:SIGUSR1")
         elif kind in _KERNEL:
-            yield from self._kernel(kind, words[-1])
+            yield from self._kernel(kind, joined_name(kind, words)[-1])
         elif kind == "usdt":
             target = words[0] if len(words) > 1 else "*"
             provider = words[1] if len(words) > 2 else "*"
             yield from self._markers(target, provider, words[-1])
         else:
+            words = joined_name(kind, words)
             yield from self._functions(kind, words[0] if len(words) > 1 else "*", words[-1])
 
     def _kernel(self, kind: str, pattern: str) -> Iterator[ListedProbe]:
@@ -368,8 +372,9 @@ def _matching(prefix: str, names: ProgramNames, pattern: str) -> Iterator[Listed
         pattern: the glob.
     """
     found = {name: address for name, address in names.functions() if "@" not in name}
+    matches = name_matcher(pattern)
     for name in sorted(found):
-        if fnmatch.fnmatchcase(name, pattern):
+        if matches(name):
             parameters = list(names.parameters(found[name]))
             if prefix == "fexit" and (result := names.result(found[name])):
                 parameters.append(f"{result} retval")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from attrs import evolve, frozen
@@ -151,7 +152,7 @@ def read(point: AttachPoint, found: Diagnostics) -> list[Point]:
     Returns:
         A list of one Point; an empty list where the attach point is wrong.
     """
-    parts = _split(point.text)
+    parts = split(point.text)
     kind = _KINDS.get(parts[0]) or _KINDS.get(parts[0].lower())
     if kind is None:
         found.error(
@@ -172,7 +173,7 @@ def read(point: AttachPoint, found: Diagnostics) -> list[Point]:
     return [] if made is None else [made]
 
 
-def _split(text: str) -> list[str]:
+def split(text: str) -> list[str]:
     """Return the words of an attach point, which colons separate, without double quotes; within
     quotes a colon is a part of the word.
     """
@@ -188,6 +189,25 @@ def _split(text: str) -> list[str]:
         else:
             word += char
     return [*words, word]
+
+
+def joined_name(kind: str, words: Sequence[str]) -> list[str]:
+    """Return the words of a function's attach point with its name in one word.
+
+    `a.out:cpp:NAME` is `a.out:NAME`, and the colons of a C++ or Rust name need no quotes.
+
+    Args:
+        kind: of the probe; one of the kernel's names no image, but perhaps a module.
+        words: what stands behind the kind, between colons.
+    """
+    if kind in ("kprobe", "kretprobe", "fentry", "fexit") and "" in words[1:-1]:
+        return [":".join(words)]
+    image, *name = words
+    if len(name) > 1 and name[0] == "cpp":
+        del name[0]
+    if "" in name[1:-1]:
+        name = [":".join(name)]
+    return [image, *name]
 
 
 def _plain(point: Point, words: list[str], found: Diagnostics) -> Point | None:
@@ -247,7 +267,7 @@ def _self(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 def _function(point: Point, words: list[str], found: Diagnostics) -> Point | None:
     """Parse a probe of a function, an address or a source line.
 
-    Of three words, a second one that is no source file is ignored.
+    Of three words, a second one that is no source file is ignored; `cpp` is always.
 
     Args:
         point: kind, text and place in the script.
@@ -257,6 +277,7 @@ def _function(point: Point, words: list[str], found: Diagnostics) -> Point | Non
     Returns:
         The point with image, and function and offset, address, or (file, line); None: it is wrong.
     """
+    words = joined_name(point.kind, words) if words else words
     if not 1 <= len(words) <= 3:
         found.error(
             f"{point.kind} probe type requires 1 or 2 arguments, found {len(words)}", point.span
@@ -270,7 +291,7 @@ def _function(point: Point, words: list[str], found: Diagnostics) -> Point | Non
         )
         return None
     is_line = _LINE.fullmatch(target) is not None
-    if len(words) == 3 and words[1] not in ("cpp", "") and is_line:  # IMAGE:source.c:22
+    if len(words) == 3 and words[1] and is_line:  # IMAGE:source.c:22
         return evolve(point, line=(words[1].removeprefix("@"), int(target)))
     if "@" in point.image and is_line:  # IMAGE@source.c:22
         image, _, source = point.image.partition("@")

@@ -344,7 +344,10 @@ class Script:
         only by the host's clock.
         """
         guest = self._guest
-        symbols = guest.describe if guest is not None else values.nowhere
+        symbols = values.nowhere
+        if guest is not None:
+            demangles = self.settings.cpp_demangle
+            symbols = guest.describe_as_written if demangles else guest.describe
         sources = guest.sources if guest is not None else values.unknown
         since = host_epoch() if self._clock() is time.monotonic_ns else 0
         return values.Decoder(

@@ -955,3 +955,36 @@ def test_enumerators_of_the_guest(engine: str | None) -> None:
         assert s.maps[""] == 3
         with pytest.raises(ScriptError, match="Unknown identifier: 'HASHEED'"):
             k.script("kprobe:leaf { @ = HASHEED; }")
+
+
+WRITTEN = {"_ZN4bank8withdrawEPNS_7AccountEi": 0x10000, "_ZN4bank8withdrawEd": 0x10004, "_ZN1b4area17h672610d0173b35e4E": 0x10008}
+
+
+@pytest.mark.parametrize(("place", "hit"), [
+    ('cpp:"bank::withdraw"', [0, 4]), ('"bank::withdraw"', [0, 4]), ('cpp:"bank::withdraw(double)"', [4]), ("bank::withdraw", [0, 4]),
+    ("bank::*", [0, 4]), ('cpp:"b*::*"', [0, 4, 8]), ("b::area", [8]), ('"b::*"', [8]), ("_ZN4bank8withdrawEd", [4]),
+])
+def test_names_as_people_write_them(place: str, hit: list[int]) -> None:
+    """C++ names without parameters mean all functions of that name, as in bpftrace; Rust's go as well."""
+    with UnicornMachine.from_code("ret; nop; " * 6, arch="arm64", base=0x10000, symbols={n: (a, 4) for n, a in WRITTEN.items()}) as m, \
+            Kprobes(m) as k:
+        for probe in (f"uprobe:*:{place}", f"kprobe:{place.removeprefix('cpp:')}"):
+            with k.script(f"{probe} {{ @[reg(\"pc\")] = count(); }}") as s:
+                for address in WRITTEN.values():
+                    m.call(address)
+            assert sorted(s.maps[""]) == [0x10000 + n for n in hit]
+
+
+def test_symbols_are_shown_as_people_write_them() -> None:
+    """As in bpftrace, unless the setting cpp_demangle says otherwise."""
+    text = 'uprobe:*:"b*::*" { @s[usym(reg("pc"))] = count(); @u[ustack(1)] = count(); }'
+    with UnicornMachine.from_code("ret; nop; " * 6, arch="arm64", base=0x10000, symbols={n: (a, 4) for n, a in WRITTEN.items()}) as m, \
+            Kprobes(m) as k:
+        for setting, names in (("", ["b::area", "bank::withdraw(bank::Account*, int)", "bank::withdraw(double)"]),
+                               ("config = { cpp_demangle = false } ", sorted(WRITTEN))):
+            with k.script(setting + text) as s:
+                for address in WRITTEN.values():
+                    m.call(address)
+            assert sorted(s.maps["s"]) == names
+            for name in names:
+                assert f"\n        {name}+0\n" in s.output, s.output

@@ -88,6 +88,31 @@ def test_search(pattern: str, found: list[str]) -> None:
     assert [probe.text for probe in Listing(GUEST, load).search(pattern)] == found
 
 
+class WrittenNames(Names):
+    """Functions of C++ and Rust."""
+
+    def functions(self) -> Sequence[tuple[str, int]]:
+        return [("_ZN3geo5scaleEii", 16), ("_ZN3geo5scaleEd", 16), ("_ZN1b4area17h672610d0173b35e4E", 32)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("uprobe:geo:*b::*", ["_ZN1b4area17h672610d0173b35e4E"]),
+        ("uprobe:geo:cpp:*o::sc*", ["_ZN3geo5scaleEd", "_ZN3geo5scaleEii"]),
+        ('uprobe:geo:cpp:"geo::scale(int, int)"', ["_ZN3geo5scaleEii"]),
+        ('uprobe:geo:"geo::scale(int, int)",uprobe:geo:b::*', ["_ZN3geo5scaleEii", "_ZN1b4area17h672610d0173b35e4E"]),
+        ("uprobe:geo:*c::*", []),
+    ],
+)
+def test_names_as_people_write_them(pattern: str, found: list[str]) -> None:
+    guest = ListedProgram("./geo", WrittenNames())
+    texts = [probe.text for probe in Listing(guest, load).search(pattern)]
+    assert texts == [f"uprobe:./geo:{name}" for name in found]
+    texts = [probe.text for probe in Listing(guest, load).search(pattern.replace("uprobe:geo:", "kprobe:").replace("cpp:", ""))]
+    assert texts == [f"kprobe:{name}" for name in found]
+
+
 def test_verbose() -> None:
     probes = Listing(GUEST, load).search("uprobe:./demo:*")
     assert list(lines(probes, True)) == [
