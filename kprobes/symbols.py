@@ -644,13 +644,34 @@ def add_names(
         servers: addresses of debuginfod servers; none: no network is used.
 
     Raises:
-        ImageError: a file cannot be read, or is damaged; or no server has debug information.
+        ImageError: a file cannot be read, or is damaged; debug information is of another build; or
+            no server has debug information.
     """
     if file is not None:
         symbols.load(file)
     for path in debug_files:
+        _refuse_other_build(symbols, path)
         symbols.load(path, format="elf")
     symbols.find_debug(servers=servers)
+
+
+def _refuse_other_build(symbols: Symbols, path: str) -> None:
+    """Raise ImageError where a file of debug information is of no loaded file, by build-ids.
+
+    Nothing is raised where the file, or one that is loaded, has no build-id.
+
+    Args:
+        symbols: has the files that are loaded.
+        path: of the file of debug information.
+    """
+    own = build_id(read_names(path, "elf")[1])
+    loaded = [build_id(file.data) for file in symbols.files]
+    if own and loaded and all(loaded) and own not in loaded:
+        raise ImageError(
+            f"{path}: it is of another build: its build-id is {own[:16]}..., what is loaded has "
+            f"{' and '.join(f'{each[:16]}...' for each in loaded)}",
+            hint="give the debug information of this build",
+        )
 
 
 def address_of(name: str) -> int | None:

@@ -218,6 +218,11 @@ def test_on_the_command_line(folder: Path, server: str, monkeypatch: pytest.Monk
     assert run()[0] == 2
     status, output = run("--debug-file", str(folder / "shop.debug"))
     assert status == 0 and " d=2.5 k=3" in output
+    other = folder / "other.debug"
+    identity = bytes.fromhex(build_id((folder / "bare").read_bytes()))
+    other.write_bytes((folder / "shop.debug").read_bytes().replace(identity, identity[::-1]))
+    status, output = run("--debug-file", str(other))
+    assert status == 2 and "of another build" in output and identity.hex()[:16] in output
     status, output = run("--debuginfod")
     assert status == 2 and "DEBUGINFOD_URLS" in output
     monkeypatch.setenv("DEBUGINFOD_URLS", server)
