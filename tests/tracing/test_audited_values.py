@@ -623,7 +623,7 @@ def test_an_event_on_an_inlined_function_has_its_variables(level: str, tmp_path:
         assert [record.args["v"] for record in trace] == [7, 8, -3, 2]
 
 
-COPIED = r"""
+FROM_ONE_PLACE = r"""
 static int counter;
 static __attribute__((noinline)) int hidden(int scale, int a)
 {
@@ -642,7 +642,7 @@ int main(void)
 
 
 def test_names_of_copies_and_names_that_libraries_have_too(tmp_path: Path) -> None:
-    program = built(COPIED, tmp_path, "-O2")
+    program = built(FROM_ONE_PLACE, tmp_path, "-O2")
     with UnicornMachine.load(program) as m, Kprobes(m) as k:
         assert "hidden" not in m.symbols  # the compiler has made a copy with fewer parameters
         step = m.symbols["step"].address
