@@ -275,8 +275,8 @@ def fuzz(
         raise click.UsageError("-o, --coverage, --sarif, --jobs and --dask go with --replay FOLDER")
     from ..fuzz.server import called_by_afl
 
+    counted = CountedCode(modules, functions, ranges)
     if called_by_afl():
-        counted = CountedCode(modules, functions, ranges)
         _serve(named, afl_file or given, counted, comparisons, map_size, handshake == "new")
         return
     if given is None or given == "@@":
@@ -284,7 +284,7 @@ def fuzz(
             "afl-fuzz has not started this: give an INPUT to run it, or --replay FOLDER; or start "
             "it as afl-fuzz -U -i SEEDS -o FOUND -- kprobes fuzz ..."
         )
-    _run_one(named, given, timeout, max_input, as_json)
+    _run_one(named, given, counted, timeout, max_input, as_json)
 
 
 def _target(
@@ -443,6 +443,7 @@ def _serve(
 def _run_one(
     named: PythonTarget | CallTarget,
     path: str,
+    counted: CountedCode,
     timeout: float,
     max_input: int | None,
     as_json: bool,
@@ -454,12 +455,13 @@ def _run_one(
     Args:
         named: the target.
         path: of the input.
+        counted: the code whose edges afl-fuzz would have counted; it is only looked up.
         timeout: seconds that the run may take.
         max_input: bytes that an input may have; None: LARGEST.
         as_json: True: one JSON object instead of text.
 
     Raises:
-        BadArgument: the input has more bytes than `max_input`.
+        BadArgument: the input has more bytes than `max_input`, or no code is as `counted` says.
         OSError: the input cannot be read.
     """
     from ..fuzz.bench import InputRunner
@@ -470,7 +472,9 @@ def _run_one(
     data = input_at(path, max_input or LARGEST)
     words = _words(named, max_input)
     with _apart(as_json):
-        runner = InputRunner(named.load())
+        target = named.load()
+        counted.spans(target)
+        runner = InputRunner(target)
         _check(named, runner)
         fate, finding = examine(runner, data, timeout)
     if finding is not None:

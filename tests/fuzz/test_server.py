@@ -221,6 +221,15 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said:
     assert done.exit_code == 2 and said in done.stderr and "Traceback" not in done.output, done.output
 
 
+def test_a_single_input_finds_code_that_is_none(tmp_path: Path) -> None:
+    """One seed is run without afl-fuzz first, which hides what its targets say."""
+    seed = tmp_path / "seed"
+    seed.write_bytes(b"KPN\x01a")
+    for option, name in (("--module", "libz"), ("--function", "no_such*")):
+        done = CliRunner().invoke(main, ["fuzz", packets("arm64"), *CALL, option, name, str(seed)])
+        assert done.exit_code == 2 and repr(name) in done.stderr, done.output
+
+
 def test_a_server_that_cannot_be(tmp_path: Path) -> None:
     """It is gone before it has greeted."""
     with afl(tmp_path, (packets("arm64"), "--call", "no_such(@@)")) as fuzzer, pytest.raises(EOFError):
