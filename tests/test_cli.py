@@ -211,6 +211,13 @@ def test_messages_say_which_option_helps(tmp_path: Path) -> None:
         assert option in result.stderr, result.stderr
 
 
+def test_an_image_at_another_address_than_its_own_says_so() -> None:
+    """Its vector table leads to where nothing is."""
+    result = run("trace", str(EXAMPLES / "firmware.bin"), "--arch", "cortexm", "--base", "0x08010000", "-e", "p 0x08010100", "--run")
+    assert result.exit_code == 2
+    assert re.search(r"no code is at 0x80000\w\w, where \S+firmware.bin starts by its vector table; is --base", result.stderr)
+
+
 def test_run_of_what_has_no_entry_says_so(tmp_path: Path) -> None:
     """A library's header gives address 0 as the entry."""
     library = bytearray(Path(X86).read_bytes())

@@ -124,6 +124,12 @@ class GuestOptions:
             for call in self.wanted:
                 call.resolved(machine)  # what is wrong is said before anything runs
             if not self.wanted and not machine.executable(machine.regs.pc):
+                if self.around.raw and machine.arch.files.vectors is not None:
+                    raise click.UsageError(
+                        f"no code is at {machine.regs.pc:#x}, where {self.file} starts by its "
+                        "vector table; is --base the address that it was linked for? --vectors "
+                        "ADDRESS says where its table is, --entry ADDRESS where it starts"
+                    )
                 raise click.UsageError(
                     f"{self.file} has no entry point; give --call 'NAME(ARG, ...)' instead of "
                     "--run, or where it starts: --entry ADDRESS, on a Cortex-M --vectors ADDRESS"
