@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 import re
-from ast import literal_eval
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
@@ -49,6 +48,8 @@ _TOKEN: Final = re.compile(
     r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d+\w*|<<|>>|[{}()\[\];:,*=+\-|&~^%/.!<>]|\"[^\"]*\""
     r"|'(?:[^'\\]|\\(?:[abfnrtv'\"\\]|[0-3]?[0-7]{1,2}|x[0-9a-fA-F]{1,2}))'"
 )
+#: letter of an escape -> number of the character
+_ESCAPES: Final = dict(zip("abfnrtv'\"\\", b"\a\b\f\n\r\t\v'\"\\", strict=True))
 _OF_CONDITIONS: Final = re.compile(
     r"0[xX][0-9a-fA-F]+\w*|\d+\w*|&&|\|\||[=!<>]=|<<|>>|[()+\-*/%~!<>&|^]|\S"
 )
@@ -270,6 +271,19 @@ def constant(text: str, known: dict[str, int]) -> int | None:
     return value if parser.at == len(tokens) else None
 
 
+def _character(text: str) -> int:
+    """Return the number of a character of C, as it stands between the apostrophes.
+
+    Args:
+        text: the character, or an escape that _TOKEN knows.
+    """
+    if text[0] != "\\":
+        return ord(text)
+    if text[1] == "x":
+        return int(text[2:], 16)
+    return _ESCAPES[text[1]] if text[1] in _ESCAPES else int(text[1:], 8)
+
+
 class _Constant:
     """A parser of constant expressions, by the precedence of operators.
 
@@ -353,7 +367,7 @@ class _Constant:
         if token in self.known:
             return self.known[token]
         if token[:1] == "'":
-            code = ord(literal_eval(token))  # Python's escapes are C's
+            code = _character(token[1:-1])
             if code > 127:
                 raise _DefinitionError(f"{token} is not in ASCII")
             return code

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kprobes.programs.program import Program
-from kprobes.script import ScriptError, blocks
+from kprobes.script import ScriptError, blocks, definitions
 from kprobes.script.folding import Parameters, _Folder
 from kprobes.script.headers import Headers
 from kprobes.script.output import JsonOutput
@@ -266,6 +266,13 @@ def test_characters_of_definitions_have_cs_escapes() -> None:
         enum chars { n = 5, HEX = '\x41', ZERO = '\0' };
         begin { print((LINE, OCTAL, QUOTE, (int64)HEX, (int64)ZERO)); }""")
     assert made.output.splitlines()[0] == "(10, 10, 39, 65, 0)"
+
+
+def test_characters_of_definitions_are_read_whatever_stands_between_the_apostrophes() -> None:
+    """Escapes of one hexadecimal digit, and characters that Python's own literals refuse."""
+    texts = {"'\\x7'": 7, "'\\x41'": 65, "'\n'": 10, "'\0'": 0, "'\r'": 13, "'\\''": 39, "'\"'": 34, "'\\101'": 65, "'\\v'": 11}
+    assert {text: definitions.constant(text, {}) for text in texts} == texts
+    assert definitions.constant("'\\377'", {}) is None and definitions.constant("'\\x'", {}) is None
 
 
 def test_constants_of_definitions_have_only_what_c_has() -> None:
