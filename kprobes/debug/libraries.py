@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final, Protocol
 from attrs import frozen
 
 from ..errors import KprobeError
+from .file import children
 from .types import CType, Member
 
 EMPTY: Final = "(empty)"  #: value of a std::optional or std::variant that has none
@@ -25,6 +26,8 @@ _MOST_BUCKETS: Final = 1 << 20
 _DEEPEST: Final = 16
 _LARGEST: Final = 1 << 40  #: no list has so many elements
 _BLOCK: Final = 512  #: bytes of a block of a std::deque
+_OF_C: Final = re.compile(r"\w*")  #: names of C's structures
+_PARAMETERS: Final = ("DW_TAG_template_type_param", "DW_TAG_template_value_param")
 _HEAD: Final = re.compile(r"_Head_base<(\d+)")  #: the part of a std::tuple that has one value
 
 
@@ -492,6 +495,10 @@ class _RustString(LibraryType):
     members = frozenset({"vec"})
     is_text = True
 
+    def fits(self, type: CType) -> bool:
+        """Return True where a type has the Vec of its bytes."""
+        return super().fits(type) and type.members["vec"].type.base_name.startswith("Vec<")
+
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         first = _pointer_in(value["vec"]["buf"], 0)
         return None if first is None else reader.text(first, int(first), value["vec"]["len"])
@@ -679,7 +686,6 @@ _TYPES: Final[dict[str, Sequence[LibraryType]]] = {
         _Wrapped(("_M_base", "_M_i")),
         _Wrapped(("_M_b", "_M_p")),
     ),
-    "String": (_RustString(),),
     "Vec": (_RustVec(),),
     "VecDeque": (_RustDeque(),),
     "HashMap": (_MAP,),
@@ -690,14 +696,26 @@ _TYPES: Final[dict[str, Sequence[LibraryType]]] = {
     "Cell": (_Wrapped(("value", "value")),),
     "UnsafeCell": (_Wrapped(("value",)),),
 }
-_SLICE, _TUPLE = _RustSlice(), _RustTuple()
+_STRING, _SLICE, _TUPLE = _RustString(), _RustSlice(), _RustTuple()
+
+
+def _is_instance(type: CType) -> bool:
+    """Whether a type is an instance of a template, or generic type, whose name may not say it."""
+    return any(child.tag in _PARAMETERS for child in children(type.definition))
 
 
 def library_type(type: CType) -> LibraryType | None:
-    """Return how values of a library's type are read; None: it is no type of a library."""
+    """Return how values of a library's type are read; None: it is no type of a library.
+
+    Structures of C are none, whatever their names and members are.
+    """
     if type.kind != "struct":
         return None
     name = type.base_name
+    if name == "String":
+        return _STRING if _STRING.fits(type) else None
+    if _OF_C.fullmatch(name) and not (name in _TYPES and _is_instance(type)):
+        return None
     for known in _TYPES.get(name.partition("<")[0], ()):
         if known.fits(type):
             return known

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kprobes import Kprobes, UnicornMachine
+from kprobes.debug.view import load
 from kprobes.debug.whole import whole
 
 HERE = Path(__file__).resolve().parent
@@ -125,6 +126,35 @@ def test_others_types_of_these_names_are_structures(program: Path) -> None:
     assert found == {"o": {"_M_payload": 1}, "v": {"_M_impl": 0}, "m": {"_M_t": {"_M_impl": 2}},
                      "w": {"_M_u": 3, "_M_index": 0}, "u": {"_M_t": {"_M_t": 0}}, "l": {"_M_impl": {"_M_node": 4}},
                      "d": {"_M_impl": {"_M_start": 5, "_M_finish": 6}}, "h": {"_M_h": {"_M_element_count": 7}}}
+
+
+C = """
+struct stack { int a, b; char c; } stack = {1, 2, 3};
+struct Vec { char *buf; int len; } vec = {0, 4};
+struct String { struct Vec vec; } string = {{0, 5}};
+struct V { int value, more; };
+struct Cell { struct V value; int other; } cell = {{6, 7}, 8};
+struct UnsafeCell { int value, other; } unsafe = {9, 10};
+typedef struct { void *data_ptr; long length; } Slice;
+Slice slice = {0, 11};
+int main(void) { return 0; }
+"""
+
+
+def test_structures_of_c_are_no_types_of_libraries(tmp_path: Path) -> None:
+    """Structures that have the names, and the members, of libraries' types keep all of their members."""
+    (tmp_path / "guest.c").write_text(C)
+    subprocess.run(["gcc", "-g", "-static", "-no-pie", "-o", tmp_path / "guest", tmp_path / "guest.c"], check=True)
+    with UnicornMachine.load(tmp_path / "guest") as m:
+        views = {}
+        for name in ("stack", "vec", "string", "cell", "unsafe", "slice"):
+            address, type = m.debug.variable(name)
+            views[name] = load(m, type, address)
+        assert {name: whole(view) for name, view in views.items()} == {
+            "stack": {"a": 1, "b": 2, "c": 3}, "vec": {"buf": 0, "len": 4}, "string": {"vec": {"buf": 0, "len": 5}},
+            "cell": {"value": {"value": 6, "more": 7}, "other": 8}, "unsafe": {"value": 9, "other": 10},
+            "slice": {"data_ptr": 0, "length": 11}}
+        assert repr(views["stack"]).endswith(" {a = 1, b = 2, c = 3}")
 
 
 def _damage(m: UnicornMachine, regs: Any) -> tuple[int, float, Any]:
