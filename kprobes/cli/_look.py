@@ -330,7 +330,8 @@ def list_(file: File, pattern: str, sdt: bool, as_json: bool) -> None:
 
 
 def _function_lines(machine: Any, k: Kprobes, name: str) -> tuple[list[SourceLine], str, int]:
-    """Return the lines of a function by address, its source file and the number of its first line.
+    """Return the lines of a function by address, its source file and the number of its first line;
+    "" and 0 where nothing tells these.
 
     Args:
         machine: the guest.
@@ -346,7 +347,11 @@ def _function_lines(machine: Any, k: Kprobes, name: str) -> tuple[list[SourceLin
         )
     start = k.check(name).addr
     found = machine.debug.function(start)
-    if found is None:
+    if found is None:  # or its entry is in a .dwo file that is not here
+        symbol = machine.symbols.covering(start)
+        lines = [] if symbol is None else machine.debug.lines(start, machine.symbols.extent(symbol))
+        if lines:
+            return lines, "", 0
         raise UnknownSymbol(
             "nothing is known of its source", symbol=name, hint="build the file with -g"
         )

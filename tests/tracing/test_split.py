@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -95,6 +96,14 @@ def test_debug_information_is_read_by_need(arch: str, tmp_path: Path, monkeypatc
 def test_a_dwp_does(arch: str, tmp_path: Path) -> None:
     unpack(arch, tmp_path, "shop.dwo", "item.dwo")
     assert told(tmp_path / "split") == told(tmp_path / "whole")
+
+
+def test_lines_are_listed_without_the_dwo_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(unpack("x86_64", tmp_path, "shop.dwo", "item.dwo", "split.dwp") / "split")
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["list", path, "weigh:*", "--json"])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(rows) > 3 and all(row["line"] and row["file"].endswith(".c") and row["n"] is None for row in rows)
 
 
 @pytest.mark.parametrize("folder", ["types", "types.4"])
