@@ -120,7 +120,10 @@ class Commands(click.Group):
         except KprobeError as error:
             _leave(ctx, error.plain, WRONG)
         except (OSError, MemoryError) as error:
-            _leave(ctx, str(error) or "not enough memory", WRONG)
+            text = str(error) or "not enough memory"
+            if isinstance(error, OSError) and error.filename and error.strerror:
+                text = f"{error.filename}: {error.strerror}"  # not [Errno 2] ...
+            _leave(ctx, text, WRONG)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:  # who types a command is not helped by a traceback

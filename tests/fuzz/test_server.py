@@ -230,6 +230,11 @@ def test_a_single_input_finds_code_that_is_none(tmp_path: Path) -> None:
         assert done.exit_code == 2 and repr(name) in done.stderr, done.output
 
 
+def test_an_input_that_is_not_there() -> None:
+    done = CliRunner().invoke(main, ["fuzz", packets("arm64"), *CALL, "no/seed"])
+    assert (done.exit_code, done.stderr) == (2, "kprobes: no/seed: No such file or directory\n")
+
+
 def test_a_server_that_cannot_be(tmp_path: Path) -> None:
     """It is gone before it has greeted."""
     with afl(tmp_path, (packets("arm64"), "--call", "no_such(@@)")) as fuzzer, pytest.raises(EOFError):

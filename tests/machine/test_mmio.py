@@ -385,3 +385,9 @@ def test_attached() -> None:
         if probed:
             k.close()
     assert not touched
+
+
+def test_what_is_in_a_device_s_place_is_named() -> None:
+    m = UnicornMachine.from_code(bytes.fromhex("c0035fd6"), arch="arm64", base=0x10000)
+    with m, pytest.raises(NoMemory, match=r"memory or another device is at 0x10000 to 0x10fff"):
+        m.mmio(0xF000, 0x3000)

@@ -159,8 +159,14 @@ class MmioDevices:
             self._engine.keep(device.callbacks)
             map_device(self._engine, device.place, device.size, *device.callbacks)
         except (unicorn.UcError, ctypes.ArgumentError) as error:
+            why = str(error)
+            end = device.place + device.size
+            for first, last, _ in self._engine.regions():
+                if first < end and device.place <= last:
+                    why = f"memory or another device is at {first:#x} to {last:#x}"
+                    break
             raise NoMemory(
-                f"cannot map a device of {device.size:#x} bytes ({error})",
+                f"cannot map a device of {device.size:#x} bytes ({why})",
                 address=device.place,
                 hint="choose another place",
             ) from None
