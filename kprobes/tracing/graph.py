@@ -26,6 +26,7 @@ from ..regs import Regs
 from ..symbols import CONTROLS, Symbol, name_matcher
 from .charts import flame_data, graph_data, of_stacks
 from .profile import write_folded
+from .text import for_json
 
 MOST_CALLS, ACTIVE = 1_000_000, 4096
 COLUMN = 12  #: characters of the number of instructions
@@ -184,7 +185,8 @@ class CallTree:
 
         Args:
             path: of the file, or an open file.
-            format: "text", "jsonl" (a line for each call), "folded", "speedscope", "svg" or "html".
+            format: "text", "jsonl" (a line for each call; infinity and NaN are texts), "folded",
+                "speedscope", "svg" or "html".
             demangle: False: C++ and Rust names are as in the symbol table also in the last four.
 
         Raises:
@@ -218,7 +220,7 @@ class CallTree:
                     "address": c.address,
                     "depth": c.depth,
                     "args": c.args,
-                    "result": c.result,
+                    "result": for_json(c.result),
                 }
                 if self.counted:
                     facts["instructions"] = c.instructions

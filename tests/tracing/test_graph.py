@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import platform
 import shutil
 import subprocess
@@ -23,6 +24,8 @@ from kprobes import (
     UnknownSymbol,
     Unsupported,
 )
+from kprobes.debug.whole import Members
+from kprobes.tracing.graph import CallTree, GraphedCall
 
 pytestmark = pytest.mark.quick
 TREE = "outer {\n  table_insert;\n  walk {\n    walk {\n      leaf;\n    }\n  }\n}\n"
@@ -116,6 +119,14 @@ def test_files() -> None:
     assert [json.loads(line)["name"] for line in made["jsonl"].splitlines()] == ["walk", "walk", "walk", "leaf"]
     with pytest.raises(BadArgument, match="speedscope"):
         tree.export("/dev/null", "pdf")
+
+
+def test_results_that_are_no_numbers_of_json_are_texts() -> None:
+    """Infinity and NaN have no words in JSON."""
+    tree = CallTree()
+    tree.calls.append(GraphedCall(name="f", address=4096, depth=0, result=Members(a=(math.inf, math.nan), b=1.5)))
+    tree.export(file := io.StringIO(), "jsonl")
+    assert json.loads(file.getvalue(), parse_constant=pytest.fail)["result"] == {"a": ["inf", "nan"], "b": 1.5}
 
 
 def test_what_limits_it() -> None:
