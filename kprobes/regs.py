@@ -243,7 +243,9 @@ class Regs:
         return name in self._read or (lane is not None and lane.register in self._read)
 
     def _lane(self, name: str) -> tuple[Reader, Writer]:
-        """Return what reads and writes a part of a register, and keep it for the next time.
+        """Return what reads and writes a part of a register.
+
+        HAZARD: it is made anew each time: on_copies() has writers of whole registers exchanged.
 
         Args:
             name: of the part.
@@ -266,8 +268,6 @@ class Regs:
             rest = read_all() & ~(mask << lane.low) if lane.keeps else 0
             write_all(rest | (value & mask) << lane.low)
 
-        self._read[name] = read
-        self._write[name] = write
         return read, write
 
     def _size_of_real(self, name: str) -> int:

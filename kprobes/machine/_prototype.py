@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from ..arch._base import Arch
+from ..arch._base import Arch, Order
 from ..arguments import kind_of
 from ..errors import BadArgument, Unsupported
 from ..regs import Regs, real_bits, real_of
@@ -25,12 +25,14 @@ class ValueType:
     Attributes:
         kind: "real" (a floating-point number), "word" (an integer or a pointer), or "void".
         size: bytes.
-        signed: of an integer: its result is negative where its highest bit is set.
+        signed: of an integer: it is negative where its highest bit is set.
+        pointer: True: a "word" that is a pointer.
     """
 
     kind: str
     size: int
     signed: bool = False
+    pointer: bool = False
 
 
 @frozen
@@ -67,6 +69,10 @@ _NAMED: Final = {
 }
 _INTEGERS: Final = {"char": 1, "short": 2, "int": 4, "long": 0}
 _QUALIFIERS: Final = {"const", "volatile", "restrict", "extern", "static", "inline", "register"}
+#: Words that make another type of one before them, or after.
+_NO_NAMES: Final = {*_INTEGERS, "signed", "unsigned", "float", "double", "complex", "_Complex"}
+#: Starts of the names of architectures whose `char` has no sign.
+_UNSIGNED_CHAR: Final = ("arm", "cortexm", "ppc", "riscv", "s390x")
 _DECLARATION: Final = re.compile(r"([^()]*)\(([^()]*)\)\s*;?\s*")
 
 
@@ -108,14 +114,16 @@ def _type(text: str, arch: Arch) -> ValueType:
     """
     word = arch.bits // 8
     if "*" in text or "[" in text:
-        return ValueType("word", word)
+        return ValueType("word", word, pointer=True)
     words = [one for one in text.split() if one not in _QUALIFIERS]
-    if words and words[0] in _NAMED and len(words) <= 2:
+    named = [one for one in words[1:] if one not in _NO_NAMES]
+    if words and words[0] in _NAMED and len(words) <= 2 and named == words[1:]:
         kind, size, signed = _NAMED[words[0]]
         return ValueType(kind, size or (word if kind == "word" else 0), signed)
     known = {*_INTEGERS, "signed", "unsigned"}
     numbers = [one for one in words if one in known]
-    if not numbers or words[: len(numbers)] != numbers or len(words) > len(numbers) + 1:
+    name = words[len(numbers) :]
+    if not numbers or words[: len(numbers)] != numbers or len(name) > 1 or _NO_NAMES & {*name}:
         raise BadArgument(
             f"the type of {text.strip()!r} is not understood",
             hint="numbers of C and stdint.h, void and pointers are; double, not long double",
@@ -123,7 +131,10 @@ def _type(text: str, arch: Arch) -> ValueType:
     size = 8 if numbers.count("long") == 2 else word if "long" in numbers else 4
     if "long" not in numbers:
         size = next((_INTEGERS[one] for one in numbers if one in ("char", "short")), 4)
-    return ValueType("word", size, "unsigned" not in numbers)
+    signed = "unsigned" not in numbers
+    if "char" in numbers and arch.name.startswith(_UNSIGNED_CHAR):
+        signed = "signed" in numbers
+    return ValueType("word", size, signed)
 
 
 def of_debug(debug: Any, address: int) -> Prototype | None:
@@ -157,7 +168,7 @@ def _of_ctype(type: Any) -> ValueType:
         return ValueType("real", type.size, True)
     if type.kind in ("int", "char", "bool", "enum", "pointer") and type.size <= 8:
         signed = type.kind in ("int", "char", "enum") and bool(type.signed)
-        return ValueType("word", type.size, signed)
+        return ValueType("word", type.size, signed, type.kind == "pointer")
     raise Unsupported(
         f"{type.name} cannot be passed or returned in a call with floating-point numbers",
         python="set registers and use run()",
@@ -208,6 +219,13 @@ class TypedPassing(Passing):
             )
         if reals is not None and reals.spare and has_real(more):
             raise Unsupported(f"{arch.name} passes floating point behind `...` otherwise")
+        apart = () if arch.abi is None else arch.abi.pointers
+        pointers = [_is_pointer(one, type) for one, type in zip(arguments, types, strict=True)]
+        if apart and (prototype.result.pointer or sum(pointers) > len(apart)):
+            raise Unsupported(
+                f"{arch.name} returns pointers elsewhere, and passes {len(apart)} in registers",
+                python="set registers and use run()",
+            )
         words: list[Any] = []
         for place, (value, type) in enumerate(zip(arguments, types, strict=True), 1):
             words.append(_number(place, value) if type.kind == "real" else value)
@@ -217,6 +235,7 @@ class TypedPassing(Passing):
             _not_floats(arguments, types),
         )
         self._types = types
+        self._pointers = pointers
         self._values = words
         self._reals = reals
         self._result = prototype.result
@@ -241,28 +260,34 @@ class TypedPassing(Passing):
     def _placed(
         self, integers: Any, many: int
     ) -> tuple[list[tuple[str, int]], list[tuple[int, int]], int]:
-        """Return where the arguments go.
+        """Return where the arguments go: pointers to registers of their own where the ABI has them.
 
         Args:
             integers: yields those that are no floating-point numbers, as words.
             many: registers that the architecture has for integers.
 
         Returns:
-            (name, value) of floating-point registers; (number as of Abi.set_argument(), value) of
-            the others; how many floating-point registers are taken.
+            (name, value) of floating-point registers and those of pointers; (number as of
+            Abi.set_argument(), value) of the others; how many floating-point registers are taken.
 
         Raises:
             Unsupported: a number of 8 bytes goes where there are 4.
         """
+        abi = self._arch.abi
+        apart = iter(() if abi is None else abi.pointers)
         free = list(self._reals.registers) if self._reals is not None else []
         in_registers: list[tuple[str, int]] = []
         placed: list[tuple[int, int]] = []
-        word, stack = 0, many
-        for value, type in zip(self._values, self._types, strict=True):
+        word, stack, taken = 0, many, 0
+        for value, type, pointer in zip(self._values, self._types, self._pointers, strict=True):
             real = type.kind == "real"
             bits = real_bits(value, type.size) if real else next(integers)
             if real and free:
                 in_registers.append((free.pop(0), self._in_register(bits, type.size)))
+                taken += 1
+                continue
+            if pointer and (name := next(apart, None)) is not None:
+                in_registers.append((name, bits))
                 continue
             if real and 8 * type.size > self._arch.bits:
                 raise Unsupported("more floating-point arguments than registers for them")
@@ -273,7 +298,7 @@ class TypedPassing(Passing):
             else:
                 placed.append((stack, bits))
                 stack += 1
-        return in_registers, placed, len(in_registers)
+        return in_registers, placed, taken
 
     def _in_register(self, bits: int, size: int) -> int:
         """Return the value of a floating-point register that holds a number.
@@ -300,13 +325,29 @@ class TypedPassing(Passing):
         word = regs.return_value
         if 8 * type.size > self._arch.bits:
             assert self._arch.abi is not None
-            word |= regs[self._arch.abi.returns[1]] << self._arch.bits
+            more = regs[self._arch.abi.returns[1]]
+            if self._arch.order is Order.BIG:
+                word, more = more, word
+            word |= more << self._arch.bits
         width = 8 * type.size
         value = word & (1 << width) - 1
         return value - (1 << width) if type.signed and value >> width - 1 else value
 
 
 _WORD: Final = ValueType("word", 0)
+
+
+def _is_pointer(value: object, type: ValueType) -> bool:
+    """Return True if an argument is a pointer: by its type, or behind `...`, where it is of type
+    _WORD, because it is a buffer or text.
+
+    Args:
+        value: the argument.
+        type: of the parameter.
+    """
+    return type.pointer or (
+        type is _WORD and value is not None and not isinstance(value, (int, float))
+    )
 
 
 def _number(place: int, value: object) -> float:

@@ -119,9 +119,11 @@ def test_nothing_is_known_of_the_function(bare: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "add", "double add(double", "long double add(int)", "double add(struct x)",
-                                  "double f(void, int)", "dbl f(int)", "int f(int (*)(int))", "float double f()"])
+                                  "double f(void, int)", "dbl f(int)", "int f(int (*)(int))", "float double f()",
+                                  "double f(long double)", "double f(double complex)", "double f(double _Complex)",
+                                  "int f(unsigned float)", "int f(float int)", "int f(long double x)"])
 def test_prototypes_that_are_none(bare: Any, text: str) -> None:
-    with pytest.raises(BadArgument):
+    with pytest.raises(BadArgument, match=r"is no prototype|is not understood|of type void"):
         bare.call("add", prototype=text)
 
 
@@ -133,6 +135,38 @@ def test_results_of_prototypes(text: str, value: Any) -> None:
     minus_one = bytes.fromhex("48c7c0ffffffffc3")  # mov rax, -1; ret
     with UnicornMachine.from_code(minus_one, arch="x86_64", symbols={"f": 0x10000}) as m:
         assert m.call("f", prototype=text) == value
+
+
+@pytest.mark.parametrize(("arch", "back", "value"), [
+    ("ppc", "4e800020", 0x1_00000002), ("armeb", "1eff2fe1", 0x1_00000002), ("arm", "1eff2fe1", 0x2_00000001)])
+def test_results_of_two_registers(arch: str, back: str, value: int) -> None:
+    """The first register has the high half where the guest is big-endian."""
+    with UnicornMachine.from_code(bytes.fromhex(back), arch=arch, symbols={"f": 0x10000}) as m:
+        assert m.call("f", 1, 2, prototype="long long f(int, int)") == value
+
+
+@pytest.mark.parametrize(("arch", "back"), [("arm64", "c0035fd6"), ("arm", "1eff2fe1"), ("ppc", "4e800020"),
+                                            ("riscv64", "67800000")])
+def test_char_has_no_sign_there(arch: str, back: str) -> None:
+    with UnicornMachine.from_code(bytes.fromhex(back), arch=arch, symbols={"f": 0x10000}) as m:
+        assert m.call("f", 200, prototype="char f(int)") == 200
+        assert m.call("f", 200, prototype="signed char f(int)") == -56
+        assert m.call("f", 200, prototype="int8_t f(int)") == -56
+
+
+def test_pointers_have_registers_of_their_own() -> None:
+    """TriCore's convention: what is a pointer by its type goes to a4, with a prototype and without."""
+    with UnicornMachine.from_code(bytes.fromhex("0090"), arch="tricore", symbols={"f": 0x10000}) as m, Kprobes(m) as k:
+        seen: list[Any] = []
+        k.kprobe("f")(lambda p, regs: seen.append((regs["a4"], regs["d4"], m.read(regs["a4"], 2))))
+        m.call("f", b"ab", 5)
+        m.call("f", b"ab", 5, prototype="void f(const char *, int)")
+        m.call("f", 5, b"ab", prototype="void f(int, const char *)")
+        m.call("f", 5, seen[0][0], prototype="void f(int, const char *)")
+        assert [one[1:] for one in seen[:3]] == [(5, b"ab")] * 3
+        assert seen[3][:2] == (seen[0][0], 5)
+        with pytest.raises(Unsupported, match="pointer"):
+            m.call("f", prototype="void *f(void)")
 
 
 def test_where_it_is_not_known(tmp_path: Path) -> None:
@@ -188,3 +222,20 @@ def test_parts_of_registers() -> None:
         assert (m.regs["d1"], m.regs["s3"]) == (0xFFFFFFFF_00000001, 0xFFFFFFFF)
         m.regs["s3"] = 2
         assert m.regs["d1"] == 0x2_00000001
+
+
+def test_parts_of_registers_are_put_back_after_a_mirror() -> None:
+    with UnicornMachine.from_code(bytes(16), arch="arm64") as m:
+        whole = 1 << 127 | 5
+        m.regs["v3"] = whole
+        m.regs["d4"] = 1
+
+        def mirror() -> None:
+            m.regs["d3"] = 1
+            m.regs["d3"] = 2
+            m.regs["s4"] = 7
+            m.regs["d4"] = 8
+
+        m.regs["v4"] = whole
+        m.regs.on_copies(mirror, ())
+        assert (m.regs["v3"], m.regs["v4"]) == (whole, whole)
