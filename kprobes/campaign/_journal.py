@@ -9,13 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
 from ..arguments import SORTS, checked, look, looking, shown
 from ..errors import BadArgument, KprobeError
 from ._run import Outcome
+
+_SHOWN: Final = 60  #: characters of a campaign that a message shows, at most
 
 
 class JournalError(KprobeError):
@@ -42,6 +44,24 @@ class JournalEntry:
 def _line(content: dict[str, Any]) -> bytes:
     """Return the bytes of a line of the journal: an object in JSON."""
     return json.dumps(content).encode() + b"\n"
+
+
+def _difference(text: str, other: str) -> str:
+    """Return the word of a text in which it begins to differ from another one, in quotes, and a
+    little of what follows; `...` stands for the rest.
+
+    Args:
+        text: the text.
+        other: the text that it is compared with.
+    """
+    pairs = enumerate(zip(text, other, strict=False))
+    same = next((n for n, (a, b) in pairs if a != b), min(len(text), len(other)))
+    word = max(text.rfind(mark, 0, same) + 1 for mark in " (")
+    start = max(word, same - _SHOWN // 2)
+    end = start + _SHOWN
+    before = "..." if start else ""
+    behind = "..." if end < len(text) else ""
+    return repr(f"{before}{text[start:end]}{behind}")
 
 
 def entry_of(outcome: Outcome[Any, Any]) -> JournalEntry:
@@ -108,8 +128,11 @@ class Journal:
                 f"{self._path} is no journal of a campaign", hint="give another file"
             ) from None
         if known != self._campaign:
+            theirs = _difference(str(known), self._campaign)
+            ours = _difference(self._campaign, str(known))
             raise JournalError(
-                f"{self._path} is the journal of another campaign ({known!r})",
+                f"{self._path} is the journal of another campaign: it has {theirs}, "
+                f"this has {ours}",
                 hint="give another file, or the same words as then",
             )
         self.entries = {entry.item: entry for entry in entries}

@@ -335,8 +335,24 @@ def test_a_journal_goes_on(tmp_path: Path) -> None:
     path.write_bytes(whole)
     with Journal(path, "squares") as journal:
         assert journal.entries["2"].error == "ValueError: no"
-    with pytest.raises(JournalError, match="another campaign"):
+    with pytest.raises(JournalError, match="another campaign: it has 'squares', this has 'cubes'"):
         Journal(path, "cubes")
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("then", "now", "said"), [
+    (f"Job(image='{'i' * 500}', seconds=5, board='{'b' * 500}')", f"Job(image='{'i' * 500}', seconds=3, board='{'b' * 500}')",
+     f"""it has "...seconds=5, board='{'b' * 42}...", this has "...seconds=3, board='{'b' * 42}..."; give"""),
+    ("a" * 500, "a" * 499 + "b", f"it has '...{'a' * 31}', this has '...{'a' * 30}b'"),
+    ("squares of", "squares", "it has 'squares of', this has 'squares'"),
+])
+def test_another_campaign_is_said_by_its_first_difference(tmp_path: Path, then: str, now: str, said: str) -> None:
+    path = tmp_path / "journal"
+    with Journal(path, then):
+        pass
+    with pytest.raises(JournalError) as raised:
+        Journal(path, now)
+    assert said in str(raised.value)
 
 
 @pytest.mark.quick
