@@ -29,9 +29,9 @@ def gcov(source: Path, level: str, folder: Path) -> dict[int, int]:
     return {int(line): int(count) if count.isdigit() else 0 for count, line in found if int(line)}
 
 
-def ours(source: Path, level: str, folder: Path) -> dict[int, int]:
+def ours(source: Path, level: str, folder: Path, *options: str) -> dict[int, int]:
     """Executions of each line in a run of the program without gcov's counters."""
-    subprocess.run(["gcc", level, "-g", "-static", "-no-pie", "-o", folder / "plain", source], check=True)
+    subprocess.run(["gcc", level, *options, "-g", "-static", "-no-pie", "-o", folder / "plain", source], check=True)
     with UnicornMachine.load(folder / "plain") as m, Coverage(m) as c:
         m.serve_system_calls()
         m.process([b"plain"])
@@ -64,3 +64,31 @@ def test_copies_of_a_loop_are_added_up(level: str, tmp_path: Path) -> None:
     want, got = gcov(source, level, tmp_path / "e"), ours(source, level, tmp_path / "e")
     for line in (5, 7, 15, 17, 19, 27, 32):  # while (n--), for (k < 8), for (i < n), while (..), out[o++] = run, ..
         assert got[line] == want[line], line
+
+
+PARTS = """volatile int sink;
+struct row { int a, b, c, d; };
+__attribute__((noinline)) int work(struct row *p, int n)
+{
+    int s = 0;
+    for (int i = 0; i < n; i++)
+        s += p[i].a * p[i].b + p[i].c / (p[i].d | 1) - (p[i].a > 3 ? p[i].c : p[i].d);
+    return sink = s;
+}
+int main(void)
+{
+    struct row p[10];
+    for (int i = 0; i < 10; i++)
+        p[i].a = p[i].b = p[i].c = p[i].d = i;
+    return work(p, 10) & 1;
+}
+"""
+
+
+@pytest.mark.parametrize("option", ["-gno-statement-frontiers", "-flto"])
+def test_parts_of_a_statement_are_not_added_up(option: str, tmp_path: Path) -> None:
+    """Without the marks of where statements begin, as before GCC 8, the rows of one statement are its parts."""
+    (tmp_path / "parts.c").write_text(PARTS)
+    got = ours(tmp_path / "parts.c", "-O2", tmp_path, option)
+    assert got[7] == 10 and all(count <= 11 for count in got.values()), got
+    assert {got[line] for line in (5, 8, 10, 15) if line in got} == {1}, got

@@ -25,7 +25,12 @@ from ..symbols import CONTROLS
 
 #: bytes of guest memory that stand for a module of their own, where blocks are in none
 REACH = 1 << 31
-_OPTIMIZED = re.compile(r"^GNU .* -O([1-9sg]|fast)?(?= |$)")  #: what GCC calls itself in a unit
+#: what GCC calls itself in a unit whose rows tell where statements begin: from version 8 on, for
+#: languages of C's family, and without -flto
+_OPTIMIZED = re.compile(
+    r"^GNU (?:C|Objective)\S* (?:[89]|\d\d+)\.(?!.* -(?:gno-statement-frontiers|flto))"
+    r".* -O([1-9sg]|fast)?(?= |$)"
+)
 LARGEST = 0xFFFF  #: bytes that drcov's row of a block can have
 
 
@@ -336,8 +341,8 @@ def _statements(file: LoadedFile) -> Iterator[tuple[str, int, int, int]]:
 
     It copies code, as it unrolls loops and tests their conditions twice: a statement then begins
     at several addresses, which have its column. Without optimization such rows are parts of one
-    statement, and other compilers have more rows than statements. Where a table is damaged, nothing
-    more is yielded.
+    statement, and other compilers, GCC before version 8 among them, have more rows than statements.
+    Where a table is damaged, nothing more is yielded.
 
     Yields:
         (path of the source file, line, column, link address).
