@@ -65,6 +65,7 @@ class Abi:
     pointers: tuple[str, ...] = ()
     results: Results | None = None  #: of what is no word; None: not known
     reals: RealArguments | None = None  #: of floating-point numbers; None: not known
+    char_signed: bool = True  #: whether C's `char` has a sign where nothing says it
     stack_args: int = 0  #: bytes from sp, at function entry, to the first argument on the stack
     stack_align: int = 16  #: alignment of sp at a call, in bytes
     #: bytes above sp that the callee may use (home area, back chain), included in stack_args

@@ -406,6 +406,17 @@ class DebugInfo:
             self._results_of(file),
         )
 
+    def doubles_in_registers(self) -> bool:
+        """Return False where a loaded file says that its functions get a double otherwise than in
+        one floating-point register, as soft-float code does.
+        """
+        known = facts(self.arch).real_flags
+        if known is None:
+            return True
+        flags = [flags_of(file, known.attribute) for file in self.files]
+        ways = [known.ways.get(one & known.mask) for one in flags if one is not None]
+        return all(way in (None, "registers") for way in ways)
+
     def _results_of(self, file: LoadedFile) -> Results | None:
         """Return where functions of a file return structures; None: not known.
 

@@ -71,8 +71,6 @@ _INTEGERS: Final = {"char": 1, "short": 2, "int": 4, "long": 0}
 _QUALIFIERS: Final = {"const", "volatile", "restrict", "extern", "static", "inline", "register"}
 #: Words that make another type of one before them, or after.
 _NO_NAMES: Final = {*_INTEGERS, "signed", "unsigned", "float", "double", "complex", "_Complex"}
-#: Starts of the names of architectures whose `char` has no sign.
-_UNSIGNED_CHAR: Final = ("arm", "cortexm", "ppc", "riscv", "s390x")
 _DECLARATION: Final = re.compile(r"([^()]*)\(([^()]*)\)\s*;?\s*")
 
 
@@ -132,7 +130,7 @@ def _type(text: str, arch: Arch) -> ValueType:
     if "long" not in numbers:
         size = next((_INTEGERS[one] for one in numbers if one in ("char", "short")), 4)
     signed = "unsigned" not in numbers
-    if "char" in numbers and arch.name.startswith(_UNSIGNED_CHAR):
+    if "char" in numbers and arch.abi is not None and not arch.abi.char_signed:
         signed = "signed" in numbers
     return ValueType("word", size, signed)
 
@@ -210,6 +208,7 @@ class TypedPassing(Passing):
         more = arguments[many:]
         types += [ValueType("real", 8) if isinstance(one, float) else _WORD for one in more]
         numbers = [type for type in (*types, prototype.result) if type.kind == "real"]
+        self.has_reals = bool(numbers)
         wide = any(type.kind == "word" and 8 * type.size > arch.bits for type in types)
         if (numbers and reals is None) or wide:
             what = "64-bit integers" if wide else "floating point"
@@ -228,7 +227,7 @@ class TypedPassing(Passing):
             )
         words: list[Any] = []
         for place, (value, type) in enumerate(zip(arguments, types, strict=True), 1):
-            words.append(_number(place, value) if type.kind == "real" else value)
+            words.append(_number(place, value) if type.kind == "real" else _extended(value, type))
         super().__init__(
             memory,
             [value for value, type in zip(words, types, strict=True) if type.kind != "real"],
@@ -337,6 +336,20 @@ class TypedPassing(Passing):
 _WORD: Final = ValueType("word", 0)
 
 
+def _extended(value: Any, type: ValueType) -> Any:
+    """Return an argument that is no floating-point number; one for a signed integer of fewer bytes
+    than a register has the sign of its type, as functions rely on.
+
+    Args:
+        value: the argument.
+        type: of the parameter.
+    """
+    sign = 1 << 8 * type.size - 1 if type.size else 0
+    if type.signed and isinstance(value, int) and sign <= value < 2 * sign:
+        return value - 2 * sign
+    return value
+
+
 def _is_pointer(value: object, type: ValueType) -> bool:
     """Return True if an argument is a pointer: by its type, or behind `...`, where it is of type
     _WORD, because it is a buffer or text.
@@ -393,7 +406,8 @@ def passing_of(
     memory: ArgumentMemory,
     arguments: Sequence[Argument | float],
     prototype: str | None,
-    from_debug: Callable[[], Prototype | None],
+    debug: Callable[[], Any],
+    entry: Callable[[], int],
 ) -> Passing:
     """Return the arguments of a call that has a prototype or a float.
 
@@ -401,13 +415,18 @@ def passing_of(
         memory: the guest's.
         arguments: of the call.
         prototype: as C writes it; None: debug information has it.
-        from_debug: finds it there; None: nothing is known of the function.
+        debug: () -> the machine's DebugInfo.
+        entry: () -> address of the function, without mode bits; called where `prototype` is None.
 
     Raises:
         BadArgument: there is no prototype, or it or an argument is wrong.
-        Unsupported: it is not known how the architecture passes such numbers.
+        Unsupported: it is not known how the architecture, or a file of the program, passes such
+            numbers.
     """
-    types = from_debug() if prototype is None else parsed(prototype, memory.arch)
+    if prototype is None:
+        types = of_debug(debug(), entry())
+    else:
+        types = parsed(prototype, memory.arch)
     if types is None:
         place = next(n for n, one in enumerate(arguments, 1) if isinstance(one, float))
         raise BadArgument(
@@ -415,4 +434,10 @@ def passing_of(
             "not known",
             hint='say them, as in prototype="double f(double, int)"; debug information also does',
         )
-    return TypedPassing(memory, arguments, types)
+    passing = TypedPassing(memory, arguments, types)
+    if passing.has_reals and not debug().doubles_in_registers():
+        raise Unsupported(
+            "the program's file says that floating-point numbers are passed otherwise (soft-float)",
+            python="set registers and use run()",
+        )
+    return passing

@@ -146,7 +146,7 @@ def test_results_of_two_registers(arch: str, back: str, value: int) -> None:
 
 
 @pytest.mark.parametrize(("arch", "back"), [("arm64", "c0035fd6"), ("arm", "1eff2fe1"), ("ppc", "4e800020"),
-                                            ("riscv64", "67800000")])
+                                            ("riscv64", "67800000"), ("ppc64", "4e800020"), ("armeb", "1eff2fe1")])
 def test_char_has_no_sign_there(arch: str, back: str) -> None:
     with UnicornMachine.from_code(bytes.fromhex(back), arch=arch, symbols={"f": 0x10000}) as m:
         assert m.call("f", 200, prototype="char f(int)") == 200
@@ -167,6 +167,33 @@ def test_pointers_have_registers_of_their_own() -> None:
         assert seen[3][:2] == (seen[0][0], 5)
         with pytest.raises(Unsupported, match="pointer"):
             m.call("f", prototype="void *f(void)")
+
+
+@pytest.mark.parametrize(("target", "cpu"), [("riscv64", "generic_rv64+m+a+c"), ("riscv32", "generic_rv32+m+a+f")])
+def test_files_that_say_otherwise(target: str, cpu: str, tmp_path: Path) -> None:
+    """Soft-float: the numbers are in registers for integers, which the file's flags say."""
+    if util.find_spec("ziglang") is None:
+        pytest.skip("needs ziglang's compiler")
+    source, out = tmp_path / "soft.c", tmp_path / "soft"
+    source.write_text("double second(double a, double b) { return b; } int same(int a) { return a; } void _start(void) {}")
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", f"{target}-freestanding-none", f"-mcpu={cpu}", "-O1",
+                    "-nostdlib", "-static", "-g", "-fno-sanitize=all", "-o", str(out), str(source)],
+                   check=True, capture_output=True)
+    with UnicornMachine.load(out) as m:
+        with pytest.raises(Unsupported, match="soft-float"):
+            m.call("second", 1.5, 2.5)
+        with pytest.raises(Unsupported, match="soft-float"):
+            m.call("second", 1.5, 2.5, prototype="double second(double, double)")
+        assert m.call("same", -3, prototype="int same(int)") == -3
+
+
+@pytest.mark.parametrize(("arch", "back"), [("riscv64", "67800000"), ("arm64", "c0035fd6")])
+def test_signed_integers_have_their_sign(arch: str, back: str) -> None:
+    with UnicornMachine.from_code(bytes.fromhex(back), arch=arch, symbols={"f": 0x10000}) as m:
+        assert m.call("f", 0xFFFFFFFF, prototype="long f(int)") == -1
+        assert m.call("f", 0xFFFFFFFF, prototype="long f(unsigned)") == 0xFFFFFFFF
+        assert m.call("f", 0x80, prototype="long f(signed char)") == -128
+        assert m.call("f", True, prototype="long f(bool)") == 1
 
 
 def test_where_it_is_not_known(tmp_path: Path) -> None:

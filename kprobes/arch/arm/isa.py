@@ -266,7 +266,7 @@ ARM = Arch(
     name="arm", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, regs=A_REGISTERS,
     traps=Traps(probe={4: A32_UDF}, end={0: A32_UDF, 1: T32_UDF}, modes={1: {2: T32_UDF}}),
     decode=decode_a,
-    abi=Abi(args=R[:4], returns=R[:2], results=Results(registers=4, memory=32, floats=True),
+    abi=Abi(args=R[:4], returns=R[:2], char_signed=False, results=Results(registers=4, memory=32, floats=True),
             stack_align=8,
             enter=leave_block),
     linkage=LINKAGE,

@@ -369,7 +369,7 @@ ARM64 = Arch(
     # BRK #4, BRK #6
     traps=Traps(probe={4: bytes.fromhex("800020d4")}, end={0: bytes.fromhex("c00020d4")}),
     decode=fixed_width(DecodeTable(ROWS), "little"),
-    abi=Abi(args=X[:8], returns=("x0", "x1"),
+    abi=Abi(args=X[:8], returns=("x0", "x1"), char_signed=False,
             results=Results(registers=16, memory=16, apart=True, wide=True),
             reals=RealArguments(registers=V[:8], result="v0")),
     # RET

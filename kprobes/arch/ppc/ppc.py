@@ -19,7 +19,7 @@ PPC = powerpc(
     walking=Walking(opens={0: OPENS}, follow=following(partial(addresses.use, Order.BIG), 32)),
     files=Files(machines=((20, 32, "big"),)),
     # System V ABI, PowerPC supplement: back chain and LR save word, then the arguments
-    abi=Abi(args=R[3:11], returns=("r3", "r4"), results=Results(registers=0, memory=8),
+    abi=Abi(args=R[3:11], returns=("r3", "r4"), char_signed=False, results=Results(registers=0, memory=8),
             stack_args=8, reserve=8),
 )  # fmt: skip
 

@@ -253,7 +253,7 @@ def enter(regs: Regs, function: int) -> None:
 #: bytes of the parameter save area, which the caller provides for the eight arguments in registers
 #: too
 HOMES = 64
-V1 = Abi(args=R[3:11], returns=("r3", "r4"), results=Results(registers=0, memory=0),
+V1 = Abi(args=R[3:11], returns=("r3", "r4"), char_signed=False, results=Results(registers=0, memory=0),
          stack_args=48 + HOMES,
          reserve=48 + HOMES, enter=enter)
 V2 = evolve(V1, results=Results(registers=16, memory=64, floats=True), stack_args=32 + HOMES,

@@ -355,7 +355,7 @@ def riscv(bits: int) -> Arch:
         traps=Traps(probe={2: bytes.fromhex("0290"), 4: bytes.fromhex("73001000")},
                     end={0: bytes.fromhex("73001000")}),
         decode=decoder(bits),
-        abi=Abi(args=X[10:18], returns=("a0", "a1"),
+        abi=Abi(args=X[10:18], returns=("a0", "a1"), char_signed=False,
                 results=Results(registers=bits // 4, memory=bits // 4, wide=True),
                 reals=RealArguments(registers=F[10:18], result="f10", boxed=True, spare=True)),
         linkage=Linkage.in_register("ra", back=bytes.fromhex("8280"),  # C.JR ra

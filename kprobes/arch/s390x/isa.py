@@ -545,7 +545,7 @@ S390X = Arch(
     name="s390x", bits=64, order=Order.BIG, insn_align=2, max_insn=6, regs=REGISTERS,
     # an operation exception that no instruction will ever use
     traps=Traps(probe={2: b"\0\2"}, end={0: b"\0\2"}),
-    decode=decode, abi=Abi(args=R[2:7], returns=("r2",), results=Results(registers=0, memory=0),
+    decode=decode, abi=Abi(args=R[2:7], returns=("r2",), char_signed=False, results=Results(registers=0, memory=0),
                                reals=RealArguments(registers=("f0", "f2", "f4", "f6"),
                                                    result="f0", high=True),
                                stack_args=160, stack_align=8, reserve=160),

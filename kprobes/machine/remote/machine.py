@@ -24,7 +24,7 @@ from ...symbols import Symbols
 from .._base import ProcessIdentity, Sink, Watched
 from .._listed import Where, add_symbols
 from .._passing import Argument, Passing
-from .._prototype import Prototype, has_real, of_debug, passing_of
+from .._prototype import has_real, passing_of
 from ..closed import close
 from .calls import GuestCalls, check_limits
 from .children import Children
@@ -700,16 +700,14 @@ class RemoteMachine(Described):
             if prototype is None and not has_real(args):
                 passing = Passing(self, cast("tuple[Argument, ...]", args))
             else:
-                passing = passing_of(self, args, prototype, lambda: self._prototype(function))
+                passing = passing_of(
+                    self,
+                    args,
+                    prototype,
+                    lambda: self.debug,
+                    lambda: self._calls.entry(function),
+                )
             return self._calls.call(function, passing, self._exit_address(), timeout, max_insns)
-
-    def _prototype(self, function: str | int) -> Prototype | None:
-        """Return the types of a function from debug information; None: they are not known.
-
-        Args:
-            function: address, or symbol.
-        """
-        return of_debug(self.debug, self._calls.entry(function))
 
     def invoke(self, target: int) -> None:
         """Run a function of the guest with the registers as they are until it returns; then put all

@@ -8,7 +8,7 @@ from typing import Any, cast
 from ...errors import GuestStopped, GuestTimeout, Unsupported
 from .._ends import ending_at
 from .._passing import Argument, Passing, are_numbers, check_bounds, code_pointer, room_maker
-from .._prototype import has_real, of_debug, passing_of
+from .._prototype import has_real, passing_of
 from .cpu import UnicornCpu
 from .delayslots import DelaySlots
 from .functions import Functions
@@ -146,10 +146,9 @@ class FunctionCalls:
             self._cpu.memory,
             args,
             prototype,
-            lambda: of_debug(
-                self._debug(),
-                self._functions.target(self._pointer(function))
-                & ~self._cpu.arch.pointers.mode_bits,
+            self._debug,
+            lambda: (
+                self._functions.target(self._pointer(function)) & ~self._cpu.arch.pointers.mode_bits
             ),
         )
 
