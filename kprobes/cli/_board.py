@@ -9,7 +9,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 from attrs import define, frozen
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ..board import Board, Fitted, Part
     from ..machine.remote import QemuMachine
     from ..machine.unicorn.machine import UnicornMachine
+
+
+ELF_MAGIC: Final = b"\x7fELF"  #: bytes that an ELF file begins with
 
 
 class NumberOption(click.ParamType):  # type: ignore[type-arg]  # of some versions only
@@ -242,12 +245,31 @@ class BoardOptions:
                 "a raw image needs --arch NAME as well; `kprobes archs` lists them"
             )
         machine = board.machine(file, named=self.name)
+        self.say_taken_raw(file)
         try:
             self._wire(cast("Fitted", machine.board))
         except BaseException:
             machine.close()
             raise
         return machine
+
+    def say_taken_raw(self, file: str) -> None:
+        """Print on stderr that a file is taken as a raw image, where it is an ELF file. Nothing is
+        printed where the board has no base, or the file cannot be read.
+
+        Args:
+            file: path of the image.
+        """
+        if not self.raw:
+            return
+        with contextlib.suppress(OSError), open(file, "rb") as opened:
+            if opened.read(4) == ELF_MAGIC:
+                click.echo(
+                    f"kprobes: {file.translate(CONTROLS)} is an ELF file, taken as a raw image, "
+                    "header and all, because of --base or the board's base; without a base it is "
+                    "loaded where it says",
+                    err=True,
+                )
 
     def _wire(self, fitted: Fitted) -> None:
         """Have serial ports print on stderr what the guest sends, and give the first one --input.
@@ -268,20 +290,22 @@ class BoardOptions:
         if self.fed is not None:
             fitted.uarts[0].feed(contents_of(self.fed))
 
-    def explain(self, error: GuestFault) -> None:
+    def explain(self, error: GuestFault, firmware: bool = False) -> None:
         """Append to an error's message the options that put memory or a device at its address.
 
-        Nothing is appended without a board, for errors other than reads and writes, or where the
-        address is not known. Reads and writes that memory refuses (its permissions, unaligned) get
-        the options, too.
+        Nothing is appended for errors other than reads and writes, or where the address is not
+        known; without a board only firmware's errors get them, and not in the first page, which is
+        where null pointers lead. Reads and writes that memory refuses (its
+        permissions, unaligned) get the options, too.
 
         Args:
             error: what the guest's access raised; its `plain` is changed.
+            firmware: True where the guest runs without an operating system, as far as is known.
         """
         if (
-            self.board is not None
-            and error.access in ("read", "write")
+            error.access in ("read", "write")
             and error.address is not None
+            and (self.board is not None or (firmware and error.address >= 0x1000))
         ):
             page = error.address & -0x1000
             error.plain += (

@@ -326,6 +326,7 @@ def _target(
     parse_call(text, inputs=True)
     for first in options["before"]:
         parse_call(first)
+    around.say_taken_raw(target)
     return CallTarget(
         target,
         text,

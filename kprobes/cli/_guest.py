@@ -137,13 +137,14 @@ class GuestOptions:
             try:
                 yield machine, k
             except GuestFault as error:
-                self.around.explain(error)
+                is_bare = self.run and not (self.syscalls or self.qemu)
+                has_libc = machine.symbols.find("__libc_start_main") is not None
+                self.around.explain(error, firmware=is_bare and not has_libc)
                 if error.access == "interrupt" and not (
                     self.qemu or self.syscalls or self.around.raw
                 ):
                     error.plain += "; --syscalls serves Linux's system calls of library code"
-                is_bare = self.run and not (self.syscalls or self.qemu)
-                if is_bare and machine.symbols.find("__libc_start_main"):
+                if is_bare and has_libc:
                     error.plain += (
                         "; a program with a C library of its own expects a process: instead of "
                         "--run give --syscalls -- ARGUMENTS, or --qemu"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..controls import CONTROLS
-from ._board import with_board
+from ._board import ELF_MAGIC, with_board
 from ._files import arch_option, find_functions, sysroot_option
 from ._guest import PROGRAM, GuestCommand, GuestOptions, to_file, with_libraries
 from ._render import objects
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 #: what bpftrace's own tests have it say when its probes are attached
 _NOTIFY = "__BPFTRACE_NOTIFY_PROBES_ATTACHED"
-_ELF = b"\x7fELF"
 #: beginnings of a pattern that names a type, which -l shows instead of probes
 _TYPES = ("struct ", "union ", "enum ")
 #: how long a benchmark runs, in nanoseconds
@@ -352,7 +351,7 @@ def _is_elf(path: str) -> bool:
     """Whether a path is that of an ELF file; False where it cannot be read."""
     try:
         with open(path, "rb") as file:
-            return file.read(4) == _ELF
+            return file.read(4) == ELF_MAGIC
     except OSError:
         return False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -324,6 +325,29 @@ def test_no_devices_are_listed_where_nothing_has_run() -> None:
     assert result.exit_code == 1 and "did you mean checksum" in result.stderr and "POWER" not in result.stderr
     result = run("trace", FIRMWARE, *board, "-e", "p checksum", "--run", "--max-insns", "3000")
     assert "POWER" in result.stderr
+
+
+def test_an_elf_file_that_is_taken_as_a_raw_image_is_said() -> None:
+    said = "demo.x86_64 is an ELF file, taken as a raw image"
+    base = ("--arch", "x86_64", "--base", "0x10000")
+    for words in (("symbols", EXAMPLES / "demo.x86_64", *base),
+                  ("fuzz", EXAMPLES / "demo.x86_64", *base, "--call", "0x10000(@input, len)", FIRMWARE)):
+        assert said in run(*words).stderr
+    assert "raw image" not in run("symbols", EXAMPLES / "demo.x86_64", "--ram", "0x10000000:0x1000").stderr
+    assert "raw image" not in run("symbols", FIRMWARE, *RAW).stderr
+
+
+@pytest.mark.parametrize(("first", "said"), [(0xD2A80000, True), (0xD2800100, False)])  # movz x0, #0x4000, lsl #16; mov x0, #8
+def test_firmware_in_an_elf_file_hears_of_ram_without_a_board(tmp_path: Path, first: int, said: bool) -> None:
+    """No option has said yet that there is a board; null pointers are no board's."""
+    code = struct.pack("<3I", first, 0xB9400001, 0x14000000)  # ldr w1, [x0]; b .
+    header = struct.pack("<16s2HI3QI6H", b"\x7fELF\2\1\1", 2, 183, 1, 0x10078, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+    load = struct.pack("<2I6Q", 1, 5, 0, 0x10000, 0x10000, 0x84, 0x84, 0x1000)
+    path = tmp_path / "fw.elf"
+    path.write_bytes(header + load + code)
+    result = run("trace", path, "-e", "p 0x10078", "--run")
+    assert result.exit_code == 1 and "Invalid memory read" in result.stderr
+    assert ("--ram 0x40000000:0x1000 puts memory there" in result.stderr) == said and ("--ram" in result.stderr) == said
 
 
 def test_a_poll_loop_ends_without_python() -> None:
