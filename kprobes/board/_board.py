@@ -351,8 +351,10 @@ class Board:
 
 
 #: types of the attributes that hold a device's state
-DATA: Final = (int, str, bytes, bytearray, list, tuple, dict, set, deque, type(None), FunctionType)
-COUNTS: Final = ("reads", "writes")  #: attributes that count accesses
+DATA: Final = (int, float, str, bytes, bytearray, list, tuple, dict, set, deque, type(None),
+               FunctionType)  # fmt: skip
+#: attributes that are none of the guest's state: counts of accesses, what the host does with output
+HOSTS: Final = ("reads", "writes", "show")
 
 
 @define(eq=False)
@@ -456,7 +458,7 @@ def _state(holder: object) -> dict[str, object]:
     return {
         name: value
         for name, value in vars(holder).items()
-        if isinstance(value, DATA) and name not in COUNTS
+        if isinstance(value, DATA) and name not in HOSTS
     }
 
 

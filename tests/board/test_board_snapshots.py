@@ -80,6 +80,25 @@ def test_counts_of_accesses_stay() -> None:
         assert m.board.bus.devices[0].reads == 1
 
 
+def test_numbers_with_a_fraction_go_back_and_what_the_host_does_stays() -> None:
+    shown: list[bytes] = []
+
+    def show(byte: bytes) -> None:
+        shown.append(byte)
+
+    with board_of(Part("pl011", TIMER, {})) as m:
+        assert isinstance(m.board, Fitted)
+        port: Any = m.board.uarts[0]
+        port.level = 1.5  # as a model of one's own may have
+        then = m.snapshot()
+        port.level = 2.5
+        port.show = show
+        m.restore(then)
+        assert port.level == 1.5
+        m.write(TIMER, b"a")
+        assert shown == [b"a"]
+
+
 def test_a_model_of_ones_own() -> None:
     class Model:
         snapshot_state: Any = 1
