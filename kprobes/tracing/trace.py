@@ -486,8 +486,8 @@ class Trace:
             format: "ftrace", "jsonl", "csv" (one table for all events), "chrome", "perfetto" (needs
                 the extra `perfetto`), "parquet", "otlp", "perf", "folded", "speedscope", "svg" (a
                 flame graph) or "html" (a page with all pictures).
-            demangle: False: C++ and Rust names are as in the symbol table also where readable()
-                says otherwise.
+            demangle: True: C++ and Rust names are as readable() has them; False: they are as in the
+                symbol table.
 
         Raises:
             BadArgument: there is no such format.
@@ -500,7 +500,7 @@ class Trace:
 
         module, binary = FORMATS[format]
         write = import_module(f"..tracing.{module}", __package__).write
-        trace = self.with_names(demangle)
+        trace = self if demangle else self.with_names(False)
         if not isinstance(path, str | os.PathLike):
             write(trace, path, format)
             return

@@ -258,6 +258,8 @@ def test_pictures_have_names_as_people_write_them(mangled: str, shown: str, tmp_
     trace = Trace.load(saved)
     trace.export(tmp_path / "x.perf", "perf")
     trace.export(tmp_path / "y.perf", "perf", demangle=False)
+    trace.with_names(False).export(tmp_path / "z.perf", "perf")
+    assert (tmp_path / "z.perf").read_text() == (tmp_path / "y.perf").read_text()
     assert f"{shown}+0x0 (guest)" in (tmp_path / "x.perf").read_text() and f"{mangled}+0x0 (guest)" in (tmp_path / "y.perf").read_text()
 
 
