@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from . import layout, tree, types
 from .inference import Inference
 from .names import AGGREGATES, AT_CODE, CLOCKS, KNOWN, REFUSED, SIMPLE, UNSAFE, UNSUPPORTED
+from .points import Point
 from .promotion import base_name, name_of, settled
 from .settings import STACK_MODES
 from .source import did_you_mean
@@ -27,6 +28,10 @@ _U32 = IntegerType(32, False)
 _INT32 = IntegerType(32, True)
 _NOTHING = types.VoidType()
 _BOOLEAN = types.BooleanType()
+#: kinds of attach points at which a function has `args`
+_DESCRIBED: Final = ("fentry", "fexit", "kprobe", "uprobe")
+#: attach points that a message names, at most
+_NAMED: Final = 3
 
 
 def name(inference: Inference, node: tree.Name) -> ValueType | None:
@@ -114,15 +119,30 @@ def _args(inference: Inference, node: tree.Name) -> ValueType | None:
     """
     found = inference.probe.arguments
     if found is None:
+        undescribed = _undescribed(inference.probe.points)
         inference.error(
             "Cannot read function parameters: args is for fentry, fexit, kprobe and uprobe of "
-            "functions that debug information describes, and for watchpoints of data",
+            "functions that debug information describes, and for watchpoints of data"
+            + (f"; not described: {undescribed}" if undescribed else ""),
             node,
             "fexit:FUNCTION has args and retval"
             if any(point.kind in ("kretprobe", "uretprobe") for point in inference.probe.points)
             else "arg0, arg1 ... go by the calling convention alone",
         )
     return found
+
+
+def _undescribed(points: Sequence[Point]) -> str:
+    """Return which functions have no parameters that are known, as text: `kprobe:f, kprobe:g` and
+    how many more; "" where none of the attach points is one at which functions have `args`.
+
+    Args:
+        points: attach points of which debug information describes none.
+    """
+    entries = [point.text for point in points if point.kind in _DESCRIBED]
+    shown = ", ".join(entries[:_NAMED])
+    more = len(entries) - _NAMED
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _counted(inference: Inference, node: tree.FunctionCall, least: int, most: int) -> bool:

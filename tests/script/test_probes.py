@@ -196,6 +196,23 @@ def test_timers_go_by_the_guests_instructions(demo: Kprobes) -> None:
     assert first == once()
 
 
+def test_args_name_the_functions_that_nothing_describes() -> None:
+    """A glob has some that are described and some that are not."""
+    with UnicornMachine.load("examples/notes.arm64") as m, Kprobes(m) as k:
+        for n, at in enumerate((4, 8, 12, 20, 24)):
+            m.symbols.add(f"book_bare{n}", m.symbols["malloc@plt"].address + at, 4, kind="func")
+        with k.script("kprobe:book_trim { print(args); }"):
+            pass
+        for text, said in (
+            ("kprobe:book_* { print(args); }", "kprobe:book_bare0, kprobe:book_bare1, kprobe:book_bare2 and 2 more; arg0"),
+            ("fexit:book_bare4, kprobe:book_trim { print(args); }", "fexit:book_bare4; arg0"),
+        ):
+            with pytest.raises(ScriptError, match=f"watchpoints of data; not described: {said}"):
+                k.script(text)
+        with pytest.raises(ScriptError, match="watchpoints of data; fexit:FUNCTION has"):
+            k.script("kretprobe:book_trim { print(args); }")
+
+
 @ENGINES
 @pytest.mark.parametrize("name", ["demo.x86_64", "demo.arm64"])
 def test_values_of_a_watchpoint(name: str, engine: str | None) -> None:
