@@ -32,6 +32,7 @@ from .names import demangle, is_mangled, literal_words, means, name_matcher, spe
 
 __all__ = ["CONTROLS", "SourceLine", "Symbol", "Symbols", "name_matcher", "spellings"]
 
+_DEMANGLED = 2000  #: names that are demangled for one hint, at most
 _REMEMBERED = 1 << 12  #: names as people write them whose symbols are remembered
 
 
@@ -603,14 +604,32 @@ class Symbols:
         """Return a hint for a message about a name that is not in the table: names that are like
         it.
 
-        Where there are none, the hint says how to list or find names.
+        C++'s and Rust's are named as people write them. Where there are none, the hint says how to
+        list or find names.
         """
         import difflib  # errors alone want it
 
-        near = difflib.get_close_matches(name.rpartition(":")[2], list(self._by_name), 3)
+        bare = name if "::" in name else name.rpartition(":")[2]  # without a module
+        known = [each for each in self._by_name if is_mangled(bare) or not is_mangled(each)]
+        near = difflib.get_close_matches(bare, known, 3)
+        if not near:
+            near = difflib.get_close_matches(bare, self._written(bare), 3)
         if not near:
             return where_names_are(self)
         return f"did you mean {' or '.join(near).translate(CONTROLS)}?"
+
+    def _written(self, name: str) -> list[str]:
+        """Return names of C++ and Rust, as people write them without parameters, that one may have
+        meant who has written a name: those with one of its words, else all; `_DEMANGLED` at most.
+
+        Args:
+            name: the name, which no symbol has; without a module.
+        """
+        words = [f"{len(word)}{word}" for word in literal_words(name)]  # as mangled names have them
+        mangled = [symbol.name for symbol in perhaps_spelled(self, "")]
+        sharing = [each for each in mangled if any(word in each for word in words)]
+        ways = [spellings(each) for each in (sharing or mangled)[:_DEMANGLED]]
+        return list(dict.fromkeys(way[1:3][-1] for way in ways))
 
 
 #: Bytes that a symbol without a size, of which nobody knows the image, reaches at most.

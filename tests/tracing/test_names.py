@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from kprobes import Kprobes, UnicornMachine
+from kprobes import EventError, Kprobes, UnicornMachine, UnknownSymbol
 from kprobes import names as names_module
 from kprobes import symbols as symbols_module
 from kprobes.names import _runtime, demangle, literal_words, plain, spellings
@@ -113,3 +113,31 @@ def test_a_name_that_doubles_is_left_alone(levels: int) -> None:
     start = time.process_time()
     assert len(demangle(name)) < 1 << 21
     assert time.process_time() - start < 60  # 0.06 s alone, a few times as much late in a suite
+
+
+@needs
+def test_names_as_people_write_them_are_hinted_at() -> None:
+    """Of C++ and Rust; of many only those that share a word."""
+    names = {"_ZN1b4areaEi": 0x10000, "_ZN1b4areaEd": 0x10002, "_Z6volumei": 0x10004, "_ZN1b5scaleIiEET_S1_": 0x10006,
+             "_RNvNtC4shop4bank8withdraw": 0x10008, "main": 0x1000A, "circle": 0x1000C}
+    with UnicornMachine.from_code(b"\x90\xc3" * 8, arch="x86_64", symbols=names) as m, Kprobes(m) as k:
+        for name, meant in {"b::aera": "b::area", "b::scael<int>": "b::scale<int>", "volmue": "volume", "shop::bnak::withdraw":
+                            "shop::bank::withdraw", "mian": "main", "_Z6volmuei": "_Z6volumei", "circel": "circle"}.items():
+            with pytest.raises(UnknownSymbol, match=rf"did you mean {meant}\?"):
+                m.symbols[name]
+        with pytest.raises(EventError, match=r"did you mean b::area\?"):
+            k.event("p b::aera")
+        with pytest.raises(UnknownSymbol, match="lists what there is"):
+            m.symbols["zzzzzzzzz"]
+
+
+def test_few_names_are_demangled_for_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(names_module, "demangle", lambda name: asked.append(name) or demangle(name))
+    names = {f"_ZN5Table{len(name)}{name}Ei": 0x10000 + 2 * n for n, name in enumerate(["find", *(f"f{n}" for n in range(3000))])}
+    with UnicornMachine.from_code(b"\x90\xc3" * 3001, arch="x86_64", symbols=names) as m:
+        for name, most in {"Tabel::find": 1, "Table::fnid": 2000, "Tabel::fnid": 2000}.items():
+            asked.clear()
+            with pytest.raises(UnknownSymbol):
+                m.symbols[name]
+            assert 0 < len(asked) <= most
