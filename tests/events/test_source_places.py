@@ -148,6 +148,24 @@ def test_places_of_cpp(program: Path, text: str, places: int, count: int) -> Non
     assert hits(program, text) == (places, count)
 
 
+def test_a_line_is_its_first_statement_and_a_pattern_all(tmp_path: Path) -> None:
+    """So a variable of a block that begins later in the line is one of the pattern's places alone, as docs/events.md says."""
+    if shutil.which("gcc") is None:
+        pytest.skip("there is no compiler of C")
+    source = "int work(int n) {\n n += 5; for (int i = 0; i < 3; i++) { n += i; }\n return n; }\nvoid _start(void) { work(1); }\n"
+    (tmp_path / "one.c").write_text(source)
+    subprocess.run(["gcc", "-g", "-O0", "-ffreestanding", "-nostdlib", "-static", "-no-pie", "one.c", "-o", "one"],
+                   cwd=tmp_path, check=True)
+    with UnicornMachine.load(tmp_path / "one") as m, Kprobes(m) as k:
+        with pytest.raises(EventError, match="no parameter or variable 'i' here"):
+            k.event("p one.c:2 i")
+        line, pattern = k.event("p:line one.c:2 n"), k.event("p:pattern 'one.c;*n += i*' i")
+        m.call("work", 1)
+        assert (len(line.places), line.hits) == (1, 1)
+        assert len(pattern.places) > 1 and {record.args["i"] for record in pattern} >= {0, 1, 2}
+        assert {name for name, why in pattern.skipped if "variable 'i'" in why}
+
+
 COPIES = """
 #define MIX(x) __asm__ volatile("" : "+r"(x))
 #define INLINE __attribute__((always_inline))
