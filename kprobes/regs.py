@@ -120,6 +120,8 @@ class Regs:
         callers_window: for who walks stacks: n, from 1 on -> l0 to l7 and i0 to i7 of the n-th
             register window above the present one, or None where the processor has it no more; None
             where the machine cannot look.
+        system_register: for who walks stacks: name -> value of a system register, which programs do
+            not use; None where the machine cannot read them.
     """
 
     __slots__ = (
@@ -153,6 +155,7 @@ class Regs:
         "names",
         "reported",
         "simulating",
+        "system_register",
         "target",
         "true_return",
     )
@@ -184,6 +187,7 @@ class Regs:
         self.fault: Any = None
         self.exception: BaseException | None = None
         self.callers_window: Callable[[int], tuple[int, ...] | None] | None = None
+        self.system_register: Callable[[str], int] | None = None
         #: (regs, address) -> the return address behind a trampoline; the return probes install
         #: theirs here.
         self.true_return: Callable[[Regs, int], int] | None = None

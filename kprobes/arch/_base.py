@@ -17,13 +17,24 @@ from attrs.validators import in_
 
 from ..errors import OutOfReach, UnknownRegister
 from ..regs import Regs
-from ._calls import Abi, Frame, Linkage, RealArguments, Results, Returning, Skips
+from ._calls import (
+    Abi,
+    ExceptionReturns,
+    Frame,
+    Interrupted,
+    Linkage,
+    RealArguments,
+    Results,
+    Returning,
+    Skips,
+)
 from ._insn import COMPUTED, Annul, Atomic, Decoded, Insn, Simulate
 from ._interrupts import ExceptionCpu, InterruptController
 from ._tables import Table
 
-__all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Bundles", "Decoded", "Entry", "Executing",
-           "Files", "Frame", "Insn", "Jump", "Lane", "Linkage", "Order", "OutOfLine", "Pointers",
+__all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Bundles", "Decoded", "Entry",
+           "ExceptionReturns", "Executing", "Files", "Frame", "Insn", "Interrupted", "Jump",
+           "Lane", "Linkage", "Order", "OutOfLine", "Pointers",
            "RealArguments", "Registers", "Results", "Returning", "Simulate", "Skips", "Table",
            "Traps", "Walking",
            "displacement", "identity", "plain_address", "signed", "verbatim"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import frozen
@@ -169,6 +169,50 @@ class Returning:
 
 
 @frozen(kw_only=True)
+class Interrupted:
+    """Registers of code that an exception has interrupted, as far as the CPU restores them; the
+    others are what the handler leaves in them.
+
+    Attributes:
+        pc: where the code goes on, without mode bits.
+        sp: its stack pointer register.
+        saved: register -> address where its value is saved, a word.
+    """
+
+    pc: int
+    sp: int
+    saved: Mapping[str, int]
+
+
+@frozen(kw_only=True)
+class ExceptionReturns:
+    """Return addresses that are none: a handler that returns to one goes back to interrupted code.
+
+    Attributes:
+        mask, value: a return address is such a one where its bits in `mask` are those of `value`;
+            `mask` has no mode bits.
+        interrupted: (return address, stack pointer register when the handler returns, reader of a
+            system register by name, reader of a word of memory by address) -> the interrupted
+            code's registers. None: no exception returns by this address. It raises what the readers
+            raise.
+    """
+
+    mask: int
+    value: int
+    interrupted: Callable[
+        [int, int, Callable[[str], int], Callable[[int], int]], Interrupted | None
+    ]
+
+    def include(self, link: int) -> bool:
+        """Whether a return address is such a one.
+
+        Args:
+            link: the return address; mode bits do not matter.
+        """
+        return link & self.mask == self.value
+
+
+@frozen(kw_only=True)
 class Linkage:
     """Where a call leaves the return address, and how to read and replace it there.
 
@@ -187,6 +231,8 @@ class Linkage:
     back: bytes = b""
     returning: Returning = Returning()
     frame: Frame | None = None  #: where older return addresses are
+    #: return addresses of exceptions' handlers; None: such handlers return by instructions
+    exceptions: ExceptionReturns | None = None
 
     @classmethod
     def in_register(cls, name: str, **rest: Any) -> Linkage:

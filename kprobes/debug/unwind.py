@@ -18,7 +18,7 @@ from typing import Any
 
 from attrs import frozen
 
-from ..arch._base import Arch
+from ..arch._base import Arch, ExceptionReturns
 from ..errors import GuestFault
 from ..image import LoadedFile
 from ..regs import Regs
@@ -357,6 +357,39 @@ class _Walked:
         self.sp = above.sp
         return above.pc
 
+    def up_to_interrupted(self, returns: ExceptionReturns, link: int) -> int:
+        """Replace the registers, which are those when an exception's handler returns, by those of
+        the interrupted code.
+
+        Args:
+            returns: the architecture's.
+            link: the handler's return address, one of `returns`.
+
+        Returns:
+            The address where the interrupted code goes on, without mode bits.
+
+        Raises:
+            UnknownValue: the machine cannot tell where the exception's frame is.
+            GuestFault: memory cannot be read.
+        """
+        found = returns.interrupted(link, self.sp, self._system_register, self._load)
+        if found is None:
+            raise UnknownValue
+        self._saved.update(found.saved)
+        self.sp = found.sp
+        return found.pc
+
+    def _system_register(self, name: str) -> int:
+        """Return the value of a system register. Raises UnknownValue: the machine cannot read it.
+
+        Args:
+            name: of the register.
+        """
+        read = self._regs.system_register
+        if read is None:
+            raise UnknownValue
+        return read(name)
+
 
 class Unwinder:
     """Walks stacks of a machine; remembers the rows of unwind information by address.
@@ -433,7 +466,8 @@ class Unwinder:
             end: a return address at which the walk stops, once it is appended; 0: none.
             entered_from: the return address of a function of which pc is the entry: the walk begins
                 at its caller, and the caller's return address is the first that is appended. None:
-                it begins at pc.
+                it begins at pc. For one of an exception's handler: where the interrupted code goes
+                on is the first.
 
         Returns:
             True at `end`, and where the last function's information says that it has no caller;
@@ -443,14 +477,18 @@ class Unwinder:
         mode_bits = ~self._arch.pointers.mode_bits
         callers = self._arch.callers
         walked = _Walked(self._arch, regs, self.above)
+        linkage = self._arch.linkage
+        returns = linkage.exceptions if linkage is not None else None
         lookup, first = regs.pc, True
-        if (
-            entered_from is not None
-        ):  # the registers are the caller's, but for what its call has pushed
-            walked.sp += self._arch.linkage.pushed if self._arch.linkage is not None else 0
-            lookup = entered_from - 1
         steps = self._steps if self._known is self._symbols.files else {}
         try:
+            if entered_from is not None:
+                if returns is not None and returns.include(entered_from):
+                    lookup = walked.up_to_interrupted(returns, entered_from)
+                    found.append(lookup)
+                else:  # the registers are the caller's, but for what its call has pushed
+                    walked.sp += linkage.pushed if linkage is not None else 0
+                    lookup = entered_from - 1
             while len(found) < limit:
                 before = walked.sp
                 step = steps.get(lookup, _NOT_YET)
@@ -465,7 +503,13 @@ class Unwinder:
                     link = walked.up_slowly(row)
                     if not link:
                         return row is not None
-                target = seen(link) & mode_bits
+                link = seen(link)
+                if returns is not None and returns.include(link):
+                    lookup = walked.up_to_interrupted(returns, link)
+                    found.append(lookup)
+                    first = True  # interrupted code may have no stack of its own, or another one
+                    continue
+                target = link & mode_bits
                 found.append(target)
                 if target == end:
                     return True

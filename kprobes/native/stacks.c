@@ -67,6 +67,8 @@ struct row { ROW_WORDS(WORD) };
  *   linked, link     where a return address is at a function's entry: see enum; number of the
  *                    register
  *   pushed           bytes that a call pushes
+ *   return_mask, return_value    a return address whose bits in the first are the second goes back to
+ *                    code that an exception has interrupted, which is Python's; mask 0: none does
  *   mark             the number at the end of a stack that is not complete
  *   asked            address that has no row
  */
@@ -74,7 +76,8 @@ struct row { ROW_WORDS(WORD) };
     X(view) X(regs) X(calls) X(simple) X(own) X(followed) X(trampoline) X(symbols) X(files) \
     X(changes) X(seen_files) X(seen_changes) X(state) X(exit) X(look) X(rows) X(last) X(places) \
     X(names) X(mask) X(mode_bits) X(is_signed) X(above) X(bias) X(upwards) X(pointer) X(frame) \
-    X(next) X(address) X(outside) X(points) X(linked) X(link) X(pushed) X(mark) X(asked)
+    X(next) X(address) X(outside) X(points) X(linked) X(link) X(pushed) X(return_mask) \
+    X(return_value) X(mark) X(asked)
 EXPORT const char walk_words[] = WALK_WORDS(NAME);
 struct walk { WALK_WORDS(WORD) };
 enum { BY_OTHERS, ON_STACK, IN_REGISTER }; /* of `linked` */
@@ -209,19 +212,25 @@ static int may_be_signed(const struct walk *walk, u64 link)
     return walk->is_signed && link >> 48 && link >> 52 != 0xFFF;
 }
 
+/* Whether an address is what an exception's handler returns to. */
+static int is_exception_return(const struct walk *walk, u64 link)
+{
+    return walk->return_mask && (link & walk->return_mask) == walk->return_value;
+}
+
 /* The true return address behind one that was found. */
 static int see_through(struct frame *frame, u64 *link)
 {
     if (may_be_signed(frame->walk, *link))
         return LEFT;
     if (*link != frame->trampoline)
-        return ON;
+        return is_exception_return(frame->walk, *link) ? LEFT : ON;
     struct call *call = others(frame->walk) ? 0 : next_followed(frame);
     if (!call)
         return LEFT;
     *link = call->link;
     frame->followed--;
-    return ON;
+    return is_exception_return(frame->walk, *link) ? LEFT : ON;
 }
 
 static u64 attribute(u64 object, u64 name, int *wrong)
@@ -323,6 +332,8 @@ static int walked(struct walk *walk, u64 limit, u64 *found, int *complete, int *
         return RAISED;
     u64 lookup = walk->asked = found[0] = regs->reported;
     u64 count = 1;
+    if (is_exception_return(walk, lookup)) /* the handler has just returned */
+        return PYTHON;
     if ((u64)files != walk->seen_files)
         return ROW;
     frame.walk = walk;

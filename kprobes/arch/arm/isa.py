@@ -37,7 +37,7 @@ from .._decode import DecodeTable
 from . import addresses, interrupts
 from .a32 import decode_word
 from .encode import b, b_wide
-from .nvic import Nvic
+from .nvic import RETURNS, Nvic
 from .shared import D, R, with_it_state
 from .tables import entries, table
 from .thumb import A_TABLE, M_TABLE
@@ -284,6 +284,7 @@ ARMEB = evolve(ARM, name="armeb", order=Order.BIG, interrupts=None,
                files=Files(machines=((40, 32, "big"),), choose=be8))
 CORTEXM = evolve(
     ARM, name="cortexm", regs=M_REGISTERS, decode=decode_m,
+    linkage=evolve(LINKAGE, exceptions=RETURNS),
     traps=Traps(probe={2: T32_UDF}, end={1: T32_UDF}),
     jump=WIDE,
     pointers=Pointers(mode_bits=1, mode="Thumb", same_mode=lambda regs, pc: pc | 1,

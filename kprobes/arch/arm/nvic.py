@@ -7,9 +7,10 @@ An interrupt's number is CMSIS's: 0 and more are the board's, -1 is SysTick, -2 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from .._calls import ExceptionReturns, Interrupted
 from .._interrupts import ExceptionCpu, line_number
 
 NMI, HARD_FAULT, SV_CALL, PEND_SV, SYS_TICK, FIRST = 2, 3, 11, 14, 15, 16
@@ -22,6 +23,7 @@ FIXED: Mapping[int, int] = {1: -3, NMI: -2, HARD_FAULT: -1}
 SPSEL, FPCA = 2, 4  #: bits of CONTROL
 ALIGNED = 1 << 9  #: bit of a stacked xPSR: four bytes were left out to align the frame
 BASIC, EXTENDED = 0x20, 0x68  #: bytes of a frame, without and with floating point registers
+STACKED = ("r0", "r1", "r2", "r3", "r12", "lr")  #: words of a frame, before pc and xPSR
 
 
 class Nvic:
@@ -253,7 +255,7 @@ class Nvic:
         left_out = ALIGNED if sp & 4 else 0
         data = struct.pack(
             "<8I",
-            *(regs[name] for name in ("r0", "r1", "r2", "r3", "r12", "lr")),
+            *(regs[name] for name in STACKED),
             regs.pc & ~1,
             xpsr & ~ALIGNED | left_out,
         )
@@ -297,7 +299,7 @@ class Nvic:
             for n in range(8):
                 regs[f"d{n}"] = floating[n]
             regs["fpscr"] = floating[8]
-        for name, word in zip(("r0", "r1", "r2", "r3", "r12", "lr"), words, strict=False):
+        for name, word in zip(STACKED, words, strict=False):
             regs[name] = word
         xpsr = words[7]
         self.active.discard(number)
@@ -310,3 +312,35 @@ class Nvic:
         control = cpu.system("control") & ~(SPSEL | FPCA)
         cpu.set_system("control", control | (SPSEL if process else 0) | (FPCA if floats else 0))
         return int(words[6]) | 1
+
+
+def _interrupted(
+    value: int, sp: int, system: Callable[[str], int], load: Callable[[int], int]
+) -> Interrupted | None:
+    """Read the frame of an exception (B1.5.8 PopStack) without returning from it.
+
+    Args:
+        value: EXC_RETURN.
+        sp: the stack pointer when the handler returns: of the main stack, which handlers have.
+        system: (name) -> a system register's value.
+        load: (address) -> a word of memory.
+
+    Returns:
+        None: the frame has more than Armv7-M's (bit 5: the additional state of Armv8-M).
+    """
+    if not value & 0x20:
+        return None
+    frame = system("psp") if value & 4 else sp
+    size = BASIC if value & 0x10 else EXTENDED
+    pc = load(frame + 0x18 & 0xFFFFFFFF)
+    xpsr = load(frame + 0x1C & 0xFFFFFFFF)
+    return Interrupted(
+        pc=pc & ~1,
+        sp=frame + size + (4 if xpsr & ALIGNED else 0) & 0xFFFFFFFF,
+        saved={name: frame + 4 * n & 0xFFFFFFFF for n, name in enumerate(STACKED)},
+    )
+
+
+#: EXC_RETURN is 0xFFFFFFxx with bit 1 clear; 0xFFFFFFFF is what LR has after a reset. FNC_RETURN of
+#: Armv8-M (0xFEFFFFFE) returns from a call.
+RETURNS = ExceptionReturns(mask=0xFFFFFF02, value=0xFFFFFF00, interrupted=_interrupted)

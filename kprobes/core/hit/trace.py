@@ -256,6 +256,8 @@ class _StackWalk:
             Unsupported: only pc is known: no call frame information and no followed call leads on,
                 and the architecture has no frame-pointer convention.
         """
+        if self._is_exception_return(self._regs.pc):
+            return self._cut(self._by_frame_information(self._regs.pc))
         if self._frames.row(self._regs.pc) is not None:
             ended = self._by_frame_information()
             if not ended:
@@ -264,6 +266,8 @@ class _StackWalk:
             if at_entry and self._arch.linkage is not None:
                 link = self._seen_through(self._arch.linkage.get(self._regs))
                 link &= ~self._arch.pointers.mode_bits
+                if self._is_exception_return(link):
+                    return self._cut(self._by_frame_information(link))
                 self._found.append(link)
                 # an import's stub has no call frame information, its caller may
                 if self._frames.row(link - 1) is not None:
@@ -283,12 +287,22 @@ class _StackWalk:
         whole = ended and len(found) == len(self._found)
         return Stack(found, not whole and not self._is_outermost(found))
 
+    def _is_exception_return(self, address: int) -> bool:
+        """Return True if an address is what an exception's handler returns to, which is no code.
+
+        Args:
+            address: a return address, or pc when the handler has returned.
+        """
+        returns = None if self._arch.linkage is None else self._arch.linkage.exceptions
+        return returns is not None and returns.include(address)
+
     def _by_frame_information(self, entered_from: int | None = None) -> bool:
         """Append to `_found` the return addresses that call frame information gives.
 
         Args:
             entered_from: where the function at pc, which has just been entered, was called from;
-                the walk begins there. None: it begins at pc.
+                the walk begins there. None: it begins at pc. For an exception's handler: the walk
+                begins at the code that the exception has interrupted, which is appended as well.
 
         Returns:
             True where the walk has reached the outermost caller.

@@ -13,6 +13,7 @@ from .engine import Engine, write_batch
 from .memory import GuestMemory
 from .registers.cells import Cell, find_cells, find_mode
 from .registers.stack import StackRegs
+from .registers.system import SystemRegisters
 from .registers.view import RegisterView
 from .registers.windows import callers, find_windowed
 
@@ -205,6 +206,14 @@ class UnicornCpu:
             regs.callers_window = callers(
                 engine, self.arch.name, self.cells[next(iter(plain))], bits
             )
+        if self.arch.linkage is not None and self.arch.linkage.exceptions is not None:
+            regs.system_register = SystemRegisters(
+                engine.uc,
+                guest.registers.constants,
+                guest.registers.prefix,
+                guest.registers.system,
+                _execute_nothing,
+            ).read
         self.view_address = 0
         if native.available():
             self._view = RegisterView(
@@ -213,6 +222,11 @@ class UnicornCpu:
             self.view_address = self._view.address
             native.see(regs, self.view_address)
         return regs
+
+
+def _execute_nothing(register: str, value: int | None, code: bytes) -> int:
+    """Refuse to execute instructions for a system register: a stack is walked within a hit."""
+    raise Unsupported("a system register that only instructions reach")
 
 
 def odd_as_well(write: Callable[[int], None], word: Cell) -> Callable[[int], None]:

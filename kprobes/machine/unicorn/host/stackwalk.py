@@ -132,6 +132,9 @@ class HostStackWalk:
             self.tell(linked=_ON_STACK, pushed=linkage.pushed)
         elif linkage is not None and linkage.register:
             self.tell(linked=_IN_REGISTER, link=self._number(linkage.register))
+        returns = linkage.exceptions if linkage is not None else None
+        if returns is not None:
+            self.tell(return_mask=returns.mask, return_value=returns.value)
         frame = linkage.frame if linkage is not None else None
         if frame is not None:
             self.tell(
