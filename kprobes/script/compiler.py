@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import define, evolve
 
@@ -25,7 +26,7 @@ from .names import ASYNCHRONOUS
 from .parser import parse
 from .points import OUTSIDE, Point
 from .settings import Settings, configured
-from .source import Diagnostics, ScriptError, ScriptSource
+from .source import Diagnostics, Message, ScriptError, ScriptSource
 from .storage import Storage
 from .world import World
 
@@ -87,6 +88,21 @@ class Compiled:
     storage: Storage
 
 
+@contextlib.contextmanager
+def _bounded_nesting(source: ScriptSource) -> Iterator[None]:
+    """Raise ScriptError where the script in the block is nested deeper than Python's stack allows.
+
+    Args:
+        source: the script's text.
+    """
+    try:
+        yield
+    except RecursionError:
+        hint = "split it: give inner parts to variables"
+        error = Message("ERROR", "the script is nested too deeply", None, (hint,))
+        raise ScriptError([error], source) from None
+
+
 def read(
     source: ScriptSource,
     parameters: Parameters,
@@ -110,23 +126,24 @@ def read(
     Raises:
         ScriptError: the script is wrong.
     """
-    found = Diagnostics(source)
-    script = parse(source, found)
-    settings = configured(script.settings, environment, found)
-    for one in script.imports:
-        found.error(
-            f'import "{one.path}": imports are not supported',
-            one.span,
-            "put its text into the script",
-        )
-    known = definitions.read(script.definitions, bits, found, headers)
-    script = folding.fold(macros.expand(script, found), parameters, settings, found)
-    taken = [
-        [made for point in probe.points for made in points.read(point, found)]
-        for probe in script.probes
-    ]
-    found.check()
-    return Front(source, script, taken, settings, known, found)
+    with _bounded_nesting(source):
+        found = Diagnostics(source)
+        script = parse(source, found)
+        settings = configured(script.settings, environment, found)
+        for one in script.imports:
+            found.error(
+                f'import "{one.path}": imports are not supported',
+                one.span,
+                "put its text into the script",
+            )
+        known = definitions.read(script.definitions, bits, found, headers)
+        script = folding.fold(macros.expand(script, found), parameters, settings, found)
+        taken = [
+            [made for point in probe.points for made in points.read(point, found)]
+            for probe in script.probes
+        ]
+        found.check()
+        return Front(source, script, taken, settings, known, found)
 
 
 def translate(
@@ -155,33 +172,36 @@ def translate(
     Raises:
         ScriptError: the script is wrong, or a block cannot be compiled.
     """
-    found = front.found
-    typing = infer(front.script, probes, front.definitions, world, front.settings, unsafe, found)
-    found.check()
-    storage = Storage(at_once=at_once)
-    for facts in sorted(typing.maps.values(), key=lambda facts: facts.name):
-        if facts.value is not None:
-            storage.take(facts)
-    codes = []
-    ticks = has_timers(probes) if at_once else speaks(probes)
-    for probe in probes:
-        generator = Generator(
-            storage,
-            typing,
-            probe,
-            world,
-            front.settings,
-            front.definitions,
-            front.source,
-            probe.points[0].kind not in OUTSIDE and ticks,
-            wary,
+    with _bounded_nesting(front.source):
+        found = front.found
+        typing = infer(
+            front.script, probes, front.definitions, world, front.settings, unsafe, found
         )
-        try:
-            codes.append((probe, generator.program()))
-        except ProgramError as error:
-            found.error(error.reason, generator.written, *([error.hint] if error.hint else []))
-    found.check()
-    return _linked(codes, typing, storage, front.settings)
+        found.check()
+        storage = Storage(at_once=at_once)
+        for facts in sorted(typing.maps.values(), key=lambda facts: facts.name):
+            if facts.value is not None:
+                storage.take(facts)
+        codes = []
+        ticks = has_timers(probes) if at_once else speaks(probes)
+        for probe in probes:
+            generator = Generator(
+                storage,
+                typing,
+                probe,
+                world,
+                front.settings,
+                front.definitions,
+                front.source,
+                probe.points[0].kind not in OUTSIDE and ticks,
+                wary,
+            )
+            try:
+                codes.append((probe, generator.program()))
+            except ProgramError as error:
+                found.error(error.reason, generator.written, *([error.hint] if error.hint else []))
+        found.check()
+        return _linked(codes, typing, storage, front.settings)
 
 
 def speaks(probes: list[TypedProbe]) -> bool:

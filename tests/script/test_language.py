@@ -703,3 +703,10 @@ def test_memory_is_compared(engine: str, left: str, right: str, size: int, sign:
 def test_memory_that_cannot_be_compared(call: str, reason: str) -> None:
     with pytest.raises(ScriptError, match=re.escape(reason)):
         run(f"begin {{ $n = 1; print({call}); }}")
+
+
+@pytest.mark.parametrize("text", ["(" * 5000 + "1" + ")" * 5000, "-" * 5000 + "1", "1" + " + 1" * 20000, "~" * 5000 + "1"])
+def test_a_script_that_is_nested_too_deeply(text: str) -> None:
+    """Python's stack ends where a script goes deeper; that is an error of the script's."""
+    with pytest.raises(ScriptError, match="nested too deeply"):
+        Script(f"BEGIN {{ $a = {text}; }}", quiet=True, environment={})
