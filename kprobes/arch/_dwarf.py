@@ -17,18 +17,22 @@ class RealFlags:
     """Bits of an ELF file that say how its functions get floating-point numbers.
 
     Attributes:
-        mask: the bits of e_flags, or of `attribute`.
+        mask: the bits of e_flags, or of `attribute` or `section`.
         ways: value of these bits -> "counted" (numbers take the words of integers of their size),
             "halves" (16 registers of 4 bytes, two for a number of 8), "registers" (8 registers),
             "single registers" (8 registers, of numbers of 4 bytes only).
         variadic: True where functions with `...` get them so as well.
         attribute: the tag of section .gnu.attributes that has the bits; 0: e_flags has them.
+        section: name of a section that has them instead, in one byte; "": none.
+        at: offset of the byte in the section.
     """
 
     mask: int
     ways: Mapping[int, str]
     variadic: bool
     attribute: int = 0
+    section: str = ""
+    at: int = 0
 
 
 @frozen
@@ -66,13 +70,13 @@ class DwarfFacts:
             "high", "double" (a number of 4 bytes is kept as one of 8); "": not known, and there is
             none of them.
         convention: how C functions are called, where debugging knows all of it: "sysv" (x86-64),
-            "aapcs64", "flattened" (RISC-V, LoongArch), "small values" (s390x); or how 32-bit C functions get
-            integers of one and two words: "pairs" (two words are in registers of which the first is
-            even, or on the stack at a multiple of 8), "counted pairs" (so, and floating-point
-            numbers take the words of integers of their size), "words" (in the next two words,
-            whatever they are), "stack" (all parameters are on the stack, one behind the other),
-            "pairs and addresses" (as "pairs"; of structures the address is passed).
-        real_flags: how a 32-bit architecture's files say how functions get floating-point numbers;
+            "aapcs64", "flattened" (RISC-V, LoongArch), "small values" (s390x), "slots" (MIPS); or
+            how 32-bit C functions get integers of one and two words: "pairs" (two words are in
+            registers of which the first is even, or on the stack at a multiple of 8), "words" (in
+            the next two words, whatever they are), "stack" (all parameters are on the stack, one
+            behind the other), "pairs and addresses" (as "pairs"; of structures the address is
+            passed).
+        real_flags: how an architecture's files say how functions get floating-point numbers;
             None: they do not, or there is one way.
         result_flags: how files say where functions return structures; None: it is as `Abi.results`
             has it.

@@ -17,6 +17,7 @@ from typing import Final
 from attrs import define, evolve, field, frozen
 
 from ..arch._base import Arch, Order, Results
+from .convention_mips import MipsRules
 from .convention_riscv import RiscvRules
 from .convention_s390x import S390xRules
 from .placing import (
@@ -98,6 +99,11 @@ def call_rules(arch: Arch, flags: int | None) -> CallRules | None:
         return RiscvRules(arch, real, known.first_real_argument)
     if known.convention == "small values":
         return S390xRules(arch)
+    if known.convention == "slots":
+        way = ""
+        if known.real_flags is not None and flags is not None:
+            way = known.real_flags.ways.get(flags & known.real_flags.mask, "")
+        return MipsRules(arch, way)
     return None
 
 
@@ -988,8 +994,8 @@ class _IntegerRules:
             on the stack, structures as well), "counted" (they take the words of integers of their
             size, whether or not they are in these), "halves" (in 16 registers of 4 bytes, numbers
             of 8 bytes in two), "registers" (in 8 registers); "": not known.
-        structures: how structures and unions are passed: "words" (the words of their bytes, as
-            integers), "address" (the address of a copy, as a pointer); "": not known.
+        structures: how structures and unions are passed: "address" (the address of a copy, as a
+            pointer); "": not known.
     """
 
     even: bool
@@ -1037,9 +1043,6 @@ class _RealRegisters:
 
 _INTEGERS: Final = {
     "pairs": _IntegerRules(even=True, split=False, align=8),
-    "counted pairs": _IntegerRules(
-        even=True, split=False, align=8, reals="counted", structures="words"
-    ),
     "pairs and addresses": _IntegerRules(even=True, split=False, align=8, structures="address"),
     "stack": _IntegerRules(even=False, split=True, align=4, reals="stack"),
     "words": _IntegerRules(even=False, split=True, align=4),
@@ -1095,20 +1098,19 @@ def _integers(
             out.append(())
             continue
         behind = rules.structures == "address" and type.kind in ("struct", "union") and type.size
-        structure = rules.structures == "words" and _is_words(type, by_reference)
         number = type.kind in WORDS and type.size in (1, 2, 4, 8)
-        if not (number or structure or behind or (real and rules.reals == "counted")):
+        if not (number or behind or (real and rules.reals == "counted")):
             raise NotKnown("it or a parameter before it is no integer of one or two words")
         whole = 4 if behind else type.size  # bytes that are passed
         words = -(-whole // 4)
-        aligned = alignment(type) == 8 if structure else words == 2
+        aligned = words == 2
         if aligned and rules.even:
             taken += taken & 1
         left = max(len(abi.args) - taken, 0)
         given = 0  # words in registers
         if left >= words:
             given = words
-        elif rules.split or structure:
+        elif rules.split:
             given = left
         parts = [
             ParameterPart("register", min(whole, 4), name)
@@ -1196,22 +1198,6 @@ def _structure_result(
         ParameterPart("register", type.size - 4, name=abi.returns[0]),
         ParameterPart("register", 4, name=abi.returns[1]),
     )
-
-
-def _is_words(type: CType, by_reference: Callable[[CType], bool]) -> bool:
-    """Return True for a structure or union that is passed as the words of its bytes: whole words,
-    aligned to at most 8 bytes, and not by reference.
-
-    Args:
-        type: of the parameter.
-        by_reference: type -> whether C++ copies it by a function of its own.
-
-    Raises:
-        NotKnown: the members that decide its alignment are not all known.
-    """
-    if type.kind not in ("struct", "union") or not type.size or type.size % 4:
-        return False
-    return not by_reference(type) and alignment(type) <= 8
 
 
 def _size_on_stack(type: CType, by_reference: Callable[[CType], bool]) -> int:

@@ -60,8 +60,7 @@ class RiscvRules:
         self, types: Sequence[CType], result: CType, by_reference: ByReference
     ) -> list[tuple[ParameterPart, ...]]:
         """Return the parts of each parameter: see CallRules."""
-        returned = self.result(result, by_reference) if result.kind != "void" else ()
-        hidden = any(part.kind == "given" for part in returned)
+        hidden = result.kind != "void" and self.is_in_memory(result, by_reference)
         taken = Taken(words=int(hidden))
         return [self._parameter(type, taken, by_reference) for type in types]
 
@@ -74,6 +73,10 @@ class RiscvRules:
             ParameterPart("given", part.size, part.name) if part.kind == "behind" else part
             for part in parts
         )
+
+    def is_in_memory(self, type: CType, by_reference: ByReference) -> bool:
+        """Whether a result is in memory: see CallRules."""
+        return any(part.kind == "given" for part in self.result(type, by_reference))
 
     def _parameter(
         self, type: CType, taken: Taken, by_reference: ByReference

@@ -39,8 +39,7 @@ class S390xRules:
     ) -> list[tuple[ParameterPart, ...]]:
         """Return the parts of each parameter: see CallRules."""
         assert self.arch.abi is not None
-        returned = self.result(result, by_reference) if result.kind != "void" else ()
-        hidden = any(part.kind == "given" for part in returned)
+        hidden = result.kind != "void" and self.is_in_memory(result, by_reference)
         taken = Taken(words=int(hidden), stack=self.arch.abi.stack_args)
         return [self._parameter(type, taken, by_reference) for type in types]
 
@@ -56,6 +55,10 @@ class S390xRules:
         if type.kind in WORDS and type.size <= _WORD:
             return (ParameterPart("register", type.size, self.arch.abi.returns[0]),)
         return (ParameterPart("given", type.size, self.arch.abi.args[0]),)
+
+    def is_in_memory(self, type: CType, by_reference: ByReference) -> bool:
+        """Whether a result is in memory: see CallRules."""
+        return any(part.kind == "given" for part in self.result(type, by_reference))
 
     def _parameter(
         self, type: CType, taken: Taken, by_reference: ByReference

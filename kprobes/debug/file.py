@@ -356,25 +356,32 @@ def dwarf_of_source(file: LoadedFile) -> tuple[Any, str, bytes]:
     return (other, *found) if other is not None and other.has_debug_info else (None, "", b"")
 
 
-def flags_of(file: LoadedFile, attribute: int = 0) -> int | None:
-    """Return e_flags of a file, or the value of a tag of its section .gnu.attributes.
+def flags_of(file: LoadedFile, attribute: int = 0, section: str = "", at: int = 0) -> int | None:
+    """Return e_flags of a file, the value of a tag of its section .gnu.attributes, or a byte of
+    another section.
 
     Args:
         file: the file.
         attribute: an even tag; 0: e_flags.
+        section: name of the section whose byte is wanted; "": `attribute` counts.
+        at: offset of the byte in the section.
 
     Returns:
-        None: it is no ELF file, has no such tag, or is damaged.
+        None: it is no ELF file, has no such tag, section or byte, or is damaged.
     """
     if byte_order(file.data) is not None:  # BTF
         return None
     try:
         elf = elf_of(file)
+        if section:
+            found = elf.get_section_by_name(section)
+            byte = b"" if found is None else found.data()[at : at + 1]
+            return byte[0] if byte else None
         if not attribute:
             flags: int = elf.header["e_flags"]
             return flags
-        section = elf.get_section_by_name(".gnu.attributes")
-        data = b"" if section is None else section.data()
+        found = elf.get_section_by_name(".gnu.attributes")
+        data = b"" if found is None else found.data()
         return _gnu_attributes(data, "little" if elf.little_endian else "big").get(attribute)
     except DAMAGE:
         return None

@@ -394,7 +394,6 @@ class DebugInfo:
             return None
         file, function = found
         symbol = self._machine.symbols.covering(function.start + file.bias)
-        real_flags = facts(self.arch).real_flags
         return FunctionEntry(
             self.arch,
             function,
@@ -402,9 +401,18 @@ class DebugInfo:
             self._parameters(file, function, address),
             self._ctype,
             symbol.name if symbol is not None else "",
-            flags_of(file, 0 if real_flags is None else real_flags.attribute),
+            self._real_flags_of(file),
             self._results_of(file),
         )
+
+    def _real_flags_of(self, file: LoadedFile) -> int | None:
+        """Return what a file says of how its functions get floating-point numbers: e_flags, a tag,
+        or a byte of a section, as RealFlags has it; None: nothing.
+        """
+        known = facts(self.arch).real_flags
+        if known is None:
+            return flags_of(file)
+        return flags_of(file, known.attribute, known.section, known.at)
 
     def doubles_in_registers(self) -> bool:
         """Return False where a loaded file says that its functions get a double otherwise than in
@@ -413,7 +421,7 @@ class DebugInfo:
         known = facts(self.arch).real_flags
         if known is None:
             return True
-        flags = [flags_of(file, known.attribute) for file in self.files]
+        flags = [self._real_flags_of(file) for file in self.files]
         ways = [known.ways.get(one & known.mask) for one in flags if one is not None]
         return all(way in (None, "registers") for way in ways)
 

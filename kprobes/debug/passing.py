@@ -672,7 +672,7 @@ class FunctionEntry:
         rules = call_rules(self._arch, self._flags)
         if rules is not None and self._language() in _LIKE_C:
             try:
-                return int(any(part.kind == "given" for part in rules.result(result, self._copied)))
+                return int(rules.is_in_memory(result, self._copied))
             except NotKnown:
                 return None
         if is_empty(result) and facts(self._arch).convention in ("sysv", "aapcs64"):

@@ -76,6 +76,17 @@ class CallRules(Protocol):
             NotKnown: the type is not understood.
         """
 
+    def is_in_memory(self, type: CType, by_reference: ByReference) -> bool:
+        """Whether a result is in memory whose address the caller passes before the first parameter.
+
+        Args:
+            type: of the result, not void.
+            by_reference: type -> whether C++ copies it by a function of its own.
+
+        Raises:
+            NotKnown: the type is not understood.
+        """
+
 
 @define
 class Taken:

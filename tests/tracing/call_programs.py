@@ -23,6 +23,12 @@ TARGETS = {
     "arm64": ("aarch64-freestanding-none",),
     "arm64be": ("aarch64_be-freestanding-none",),
     "mips64": ("mips64-freestanding-none", "-march=mips64r2", "-mhard-float"),
+    "mips64el": ("mips64el-freestanding-none", "-march=mips64r2", "-mhard-float"),
+    "mips32": ("mips-freestanding-none", "-march=mips32r2", "-mhard-float", "-mfp32"),
+    "mips32el": ("mipsel-freestanding-none", "-march=mips32r2", "-mhard-float", "-mfp32"),
+    "mips32 any": ("mips-freestanding-none", "-march=mips32r2", "-mhard-float"),
+    "mips32 soft": ("mipsel-freestanding-none", "-march=mips32r2", "-msoft-float"),
+    "mips32r6": ("mips-freestanding-none", "-march=mips32r6", "-mhard-float", "-mfp64"),
     "ppc64": ("powerpc64-freestanding-none",),
     "x86_64": ("x86_64-freestanding-none",),
     "loongarch64": ("loongarch64-freestanding-none", "-mabi=lp64d"),
@@ -195,10 +201,24 @@ def build(target: str, seed: int, level: int, folder: Path, cpp: bool = False) -
         folder: where its source and the program are written.
         cpp: True: in C++, else C.
     """
-    triple, *options = TARGETS[target]
     rng = random.Random(f"{seed} {cpp}")
     source, functions = Generator(rng, "32" not in target, cpp).program()
-    name = f"{target.replace(' ', '_')}-{seed}-O{level}"
+    path = folder / f"{target.replace(' ', '_')}-{seed}-O{level}"
+    return CallProgram(compiled(target, source, path, level, cpp), functions)
+
+
+def compiled(target: str, source: str, path: Path, level: int, cpp: bool = False) -> Path:
+    """Compile a program for a target of TARGETS, and return `path`.
+
+    Args:
+        target: its name.
+        source: of the program.
+        path: of the executable file; beside it are the source and the object file.
+        level: of optimization.
+        cpp: True: in C++, else C.
+    """
+    triple, *options = TARGETS[target]
+    folder, name = path.parent, path.name
     language = "c++" if cpp else "c"
     (folder / f"{name}.c").write_text(source)
     zig = [sys.executable, "-m", "ziglang"]
@@ -208,4 +228,4 @@ def build(target: str, seed: int, level: int, folder: Path, cpp: bool = False) -
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{' '.join(command)}: {done.stderr[:3000]}")
-    return CallProgram(folder / name, functions)
+    return path

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from call_programs import TARGETS, build
+from call_programs import TARGETS, build, compiled
+from elftools.elf.elffile import ELFFile
 
 from kprobes import EventError, Kprobes, QemuMachine, UnicornMachine
 
 COUNT = int(os.environ.get("CALLS", "1"))  #: programs for each architecture
 #: the usual ones of those that Unicorn runs; the others by hand
 FOREIGN = ("loongarch64",)  #: those that no Unicorn runs
-USUAL = ("riscv64", "riscv64 soft", "riscv32", "s390x", "arm64", "x86_64")
+USUAL = ("riscv64", "riscv64 soft", "riscv32", "s390x", "arm64", "x86_64", "mips64", "mips32el")
 KINDS = [target for target in TARGETS if target in USUAL or COUNT > 1]
 
 pytestmark = pytest.mark.skipif(find_spec("ziglang") is None, reason="there is no clang of all targets: pip install ziglang")
@@ -85,3 +86,49 @@ def test_values_of_calls_are_what_the_program_keeps(target: str, cpp: bool, tmp_
             total += found
     print(target, "C++" if cpp else "C", total.most_common())
     assert total["right"] > 40 * COUNT
+
+
+MIPS = """
+double first(double a, float b, int c) { return a; }
+float second(float a, int b) { return a; }
+double third(int a, double b) { return b; }
+_Complex float fourth(int a) { return 1; }
+int fifth(float a, ...) { return 1; }
+struct two { float a, b; } sixth(int a) { return (struct two){ 1, 2 }; }
+void _start(void) { }
+"""
+
+
+@pytest.mark.parametrize(("target", "changed", "refused"), [
+    ("mips32", None, {"fifth a": "which floating-point register", "sixth a": ""}),
+    ("mips32 any", None, {"first a": "which floating-point", "first b": "", "first $retval": "depends on the CPU",
+                          "third $retval": "depends on the CPU", "fifth a": "which floating-point"}),
+    ("mips32 soft", None, {"fourth $retval": "does not say", "fifth a": "which floating-point"}),
+    ("mips32", 0, {"first a": "which floating-point", "first b": "which floating-point", "second a": "which floating-point",
+                   "fifth a": "which floating-point", "first $retval": "does not say", "second $retval": "does not say",
+                   "third $retval": "does not say", "fourth $retval": "does not say"}),
+    ("mips64", 0, {"first a": "does not say", "first b": "does not say", "first c": "does not say", "second a": "does not say",
+                   "second b": "does not say", "third b": "does not say", "fifth a": "does not say", "first $retval": "does not say",
+                   "second $retval": "does not say", "third $retval": "does not say", "fourth $retval": "does not say",
+                   "sixth $retval": "does not say"}),
+])
+def test_floating_point_of_mips_is_as_the_file_says(target: str, changed: int | None, refused: dict[str, str], tmp_path: Path) -> None:
+    """`changed`: the number that .MIPS.abiflags has in place of the compiler's."""
+    program = compiled(target, MIPS, tmp_path / "mips", 0)
+    if changed is not None:
+        data = bytearray(program.read_bytes())
+        with program.open("rb") as file:
+            section = ELFFile(file).get_section_by_name(".MIPS.abiflags")
+            data[section["sh_offset"] + 7] = changed
+        program.write_bytes(data)
+    found = {}
+    with UnicornMachine.load(program) as m, Kprobes(m) as k:
+        for name, values in (("first", "abc"), ("second", "ab"), ("third", "ab"), ("fourth", "a"), ("fifth", "a"), ("sixth", "a")):
+            for value in (*values, *["$retval"] * (name != "fifth")):
+                try:
+                    k.event(f"{'r' if value == '$retval' else 'p'}:{name}_{value.strip('$')} {name} {value}")
+                except EventError as error:
+                    found[f"{name} {value}"] = error.reason
+    wanted = {what: why for what, why in refused.items() if why}
+    assert found.keys() == wanted.keys()
+    assert all(why in found[what] for what, why in wanted.items())

@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
-from .._dwarf import DwarfFacts
+from attrs import evolve
 
-LITTLE = DwarfFacts(convention="counted pairs")
-BIG = DwarfFacts(convention="counted pairs", pairs_reversed=True)
-ROWS = {"mips": BIG, "mipsel": LITTLE, "mips32r6": BIG, "mips32r6el": LITTLE}
+from .._dwarf import DwarfFacts, RealFlags
+
+FLOATS = {32 + n: f"f{n}" for n in range(32)}
+#: Byte fp_abi of .MIPS.abiflags: double, soft, any (a CPU with registers of 32 or 64 bits), and two
+#: of 64 bits.
+_WAYS = {1: "halves", 3: "counted", 5: "single registers", 6: "registers", 7: "registers"}
+O32 = RealFlags(0xFF, _WAYS, variadic=False, section=".MIPS.abiflags", at=7)
+#: release 6 has registers of 64 bits only
+O32_R6 = evolve(O32, ways={3: "counted", 5: "registers", 6: "registers", 7: "registers"})
+N64 = evolve(O32, ways={1: "registers", 3: "counted"}, variadic=True)
+LITTLE = DwarfFacts(convention="slots", real_flags=O32)
+BIG = evolve(LITTLE, pairs_reversed=True)
+LONG = DwarfFacts(
+    convention="slots", real_flags=N64, others=FLOATS, first_real=32, reals="low"
+)
+ROWS = {
+    "mips": BIG,
+    "mipsel": LITTLE,
+    "mips32r6": evolve(BIG, real_flags=O32_R6),
+    "mips32r6el": evolve(LITTLE, real_flags=O32_R6),
+    **dict.fromkeys(("mips64", "mips64el", "mips64r6", "mips64r6el"), LONG),
+}
