@@ -243,6 +243,8 @@ class Regs:
                 raise blame(error, **{name: value}) from None
 
     def __contains__(self, name: str) -> bool:
+        if not isinstance(name, str):
+            return False
         lane = self.arch.regs.lanes.get(name)
         return name in self._read or (lane is not None and lane.register in self._read)
 

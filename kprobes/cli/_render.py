@@ -48,6 +48,7 @@ on_names = click.option(
 )
 #: for commands whose output is a file for other programs
 on_names_in_files = click.option(
+    "-C",
     "--demangle/--no-demangle",
     default=None,
     expose_value=False,

@@ -12,7 +12,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from ..arch._base import Arch, Order
-from ..arguments import kind_of
+from ..arguments import SORTS, kind_of, look
 from ..errors import BadArgument, Unsupported
 from ..regs import Regs, real_bits, real_of
 from ._passing import Argument, ArgumentMemory, Passing
@@ -85,6 +85,7 @@ def parsed(text: str, arch: Arch) -> Prototype:
         BadArgument: it is no prototype, or has a type that is not understood: understood are
             numbers of C and stdint.h, void, and pointers.
     """
+    look("prototype", text, SORTS["str"])
     found = _DECLARATION.fullmatch(text.strip())
     if found is None:
         raise BadArgument(

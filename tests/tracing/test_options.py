@@ -174,6 +174,10 @@ def words_of(command: str, option: str, folder: Path) -> tuple[list[str], Check]
         "--output": ([*guest, *call, "-o", str(out)], lambda done, folder: out.stat().st_size > 0),
     }
     rows |= on_board(command, folder, saved)
+    if command == "record":
+        stacks = folder / "x.folded"
+        rows["--demangle"] = ([*cxx, "--call", f"{MANGLED}()", "--stack", "-o", str(stacks), "--no-demangle"],
+                              lambda done, folder: MANGLED in stacks.read_text())
     if command == "graph":
         rows["--include"] = ([command, DEMO, "parse_settings", "--run", "-i", "crc*"],
                              lambda done, folder: "crc32(" in done.stdout and "table_insert(" not in done.stdout)

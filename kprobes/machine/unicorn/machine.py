@@ -707,7 +707,15 @@ class UnicornMachine(Described):
 
         Returns:
             A function that ends that.
+
+        Raises:
+            BadArgument: the object has no such attribute.
         """
+        if not hasattr(owner, "snapshot_state"):
+            raise BadArgument(
+                f"{owner!r} has no snapshot_state",
+                hint="give an object with this attribute, which is saved and set again",
+            )
         return self.parts.snapshots.keep_snapshot_state(owner)
 
     def mmio(
