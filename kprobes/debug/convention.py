@@ -25,9 +25,9 @@ from .placing import (
     MOST_MEMBERS,
     NO_VECTORS,
     WORDS,
-    CallRules,
     NotKnown,
     ParameterPart,
+    PassingRules,
     alignment,
     equal_reals,
     has_vector,
@@ -79,7 +79,7 @@ def convention(arch: Arch, flags: int | None, results: Results | None) -> Conven
     return {"sysv": _sysv, "aapcs64": _aapcs64}.get(name)
 
 
-def call_rules(arch: Arch, flags: int | None) -> CallRules | None:
+def call_rules(arch: Arch, flags: int | None) -> PassingRules | None:
     """Return the convention of an architecture whose whole is described in a module of its own.
 
     Args:

@@ -17,6 +17,7 @@ from .placing import (
     ByReference,
     NotKnown,
     ParameterPart,
+    PassingRules,
     alignment,
     is_empty,
     is_hidden,
@@ -48,7 +49,7 @@ class _Slots:
 
 
 @frozen
-class MipsRules:
+class MipsRules(PassingRules):
     """The convention of o32, of 32-bit guests, or of n64.
 
     Attributes:
@@ -64,15 +65,15 @@ class MipsRules:
     def parameters(
         self, types: Sequence[CType], result: CType, by_reference: ByReference
     ) -> list[tuple[ParameterPart, ...]]:
-        """Return the parts of each parameter: see CallRules; () as well for a floating-point number
-        of which only the slots are known.
+        """Return the parts of each parameter at the entry (PassingRules.parameters); () as
+        well for a floating-point number of which only the slots are known.
         """
         hidden = result.kind != "void" and self.is_in_memory(result, by_reference)
         slots = _Slots(taken=int(hidden), reals=[] if hidden else ["f12", "f14"])
         return [self._parameter(type, slots, by_reference) for type in types]
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
-        """Return the parts of a result: see CallRules."""
+        """Return the parts of a result at the return (PassingRules.result)."""
         abi = self.arch.abi
         assert abi is not None
         if self.is_in_memory(type, by_reference):
@@ -95,7 +96,7 @@ class MipsRules:
         return self._cut(type, whole)
 
     def is_in_memory(self, type: CType, by_reference: ByReference) -> bool:
-        """Whether a result is in memory: see CallRules."""
+        """Whether a result is in memory whose address the caller passes before the parameters."""
         if is_empty(type):
             if self.arch.bits == 32:
                 raise NotKnown("compilers differ about results without bytes")

@@ -15,6 +15,7 @@ from .placing import (
     ByReference,
     NotKnown,
     ParameterPart,
+    PassingRules,
     Taken,
     alignment,
     is_empty,
@@ -42,7 +43,7 @@ class _Number:
 
 
 @frozen
-class RiscvRules:
+class RiscvRules(PassingRules):
     """The convention of RISC-V and LoongArch.
 
     Attributes:
@@ -59,24 +60,20 @@ class RiscvRules:
     def parameters(
         self, types: Sequence[CType], result: CType, by_reference: ByReference
     ) -> list[tuple[ParameterPart, ...]]:
-        """Return the parts of each parameter: see CallRules."""
+        """Return the parts of each parameter at the entry (PassingRules.parameters)."""
         hidden = result.kind != "void" and self.is_in_memory(result, by_reference)
         taken = Taken(words=int(hidden))
         return [self._parameter(type, taken, by_reference) for type in types]
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
-        """Return the parts of a result: see CallRules. It is where a first parameter is, or where
-        the first argument points.
+        """Return the parts of a result at the return (PassingRules.result). It is where
+        a first parameter is, or where the first argument points.
         """
         parts = self._parameter(type, Taken(), by_reference)
         return tuple(
             ParameterPart("given", part.size, part.name) if part.kind == "behind" else part
             for part in parts
         )
-
-    def is_in_memory(self, type: CType, by_reference: ByReference) -> bool:
-        """Whether a result is in memory: see CallRules."""
-        return any(part.kind == "given" for part in self.result(type, by_reference))
 
     def _parameter(
         self, type: CType, taken: Taken, by_reference: ByReference

@@ -12,6 +12,7 @@ from .placing import (
     WORDS,
     ByReference,
     ParameterPart,
+    PassingRules,
     Taken,
     is_empty,
     look_at_kind,
@@ -24,7 +25,7 @@ _BY_VALUE: Final = (1, 2, 4, 8)  # bytes of structures that are passed as an int
 
 
 @frozen
-class S390xRules:
+class S390xRules(PassingRules):
     """The convention of s390x: five words and four floating-point numbers in registers, large
     values behind addresses.
 
@@ -37,15 +38,15 @@ class S390xRules:
     def parameters(
         self, types: Sequence[CType], result: CType, by_reference: ByReference
     ) -> list[tuple[ParameterPart, ...]]:
-        """Return the parts of each parameter: see CallRules."""
+        """Return the parts of each parameter at the entry (PassingRules.parameters)."""
         assert self.arch.abi is not None
         hidden = result.kind != "void" and self.is_in_memory(result, by_reference)
         taken = Taken(words=int(hidden), stack=self.arch.abi.stack_args)
         return [self._parameter(type, taken, by_reference) for type in types]
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
-        """Return the parts of a result: see CallRules. Structures and what is no number of at most
-        8 bytes are in memory.
+        """Return the parts of a result at the return (PassingRules.result). Structures
+        and what is no number of at most 8 bytes are in memory.
         """
         assert self.arch.abi is not None
         if not is_empty(type):  # for which memory is passed, too
@@ -55,10 +56,6 @@ class S390xRules:
         if type.kind in WORDS and type.size <= _WORD:
             return (ParameterPart("register", type.size, self.arch.abi.returns[0]),)
         return (ParameterPart("given", type.size, self.arch.abi.args[0]),)
-
-    def is_in_memory(self, type: CType, by_reference: ByReference) -> bool:
-        """Whether a result is in memory: see CallRules."""
-        return any(part.kind == "given" for part in self.result(type, by_reference))
 
     def _parameter(
         self, type: CType, taken: Taken, by_reference: ByReference

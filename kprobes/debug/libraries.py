@@ -31,7 +31,7 @@ _PARAMETERS: Final = ("DW_TAG_template_type_param", "DW_TAG_template_value_param
 _HEAD: Final = re.compile(r"_Head_base<(\d+)")  #: the part of a std::tuple that has one value
 
 
-class Value(Protocol):
+class LibraryValue(Protocol):
     """A View, as far as this module needs it."""
 
     _type: CType
@@ -81,7 +81,7 @@ class LibraryType:
         """Return True where a type of the right name has the right members."""
         return self.members <= type.members.keys()
 
-    def read(self, reader: Reader, value: Value, depth: int) -> Any:
+    def read(self, reader: Reader, value: LibraryValue, depth: int) -> Any:
         """Read a value.
 
         Args:
@@ -732,7 +732,7 @@ def is_text(type: CType) -> bool:
     return known is not None and known.is_text
 
 
-def library_text(value: Value, at: int, size: int, width: int, most: int) -> str | None:
+def library_text(value: LibraryValue, at: int, size: int, width: int, most: int) -> str | None:
     """Read the text of a library's string; "..." follows where it has more than `most` bytes.
 
     Args:

@@ -1,9 +1,10 @@
-"""What conventions of calls have in common: parts of parameters, and what types consist of."""
+"""Parts of parameters, and what types consist of: shared by the conventions of calls."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from attrs import define, frozen
 
@@ -45,9 +46,10 @@ class ParameterPart:
     offset: int = 0
 
 
-class CallRules(Protocol):
+class PassingRules(ABC):
     """A convention of calls."""
 
+    @abstractmethod
     def parameters(
         self, types: Sequence[CType], result: CType, by_reference: ByReference
     ) -> list[tuple[ParameterPart, ...]]:
@@ -65,6 +67,7 @@ class CallRules(Protocol):
             NotKnown: a type is not understood.
         """
 
+    @abstractmethod
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
         """Return the parts of a result as the function returns; () for one without bytes.
 
@@ -86,6 +89,7 @@ class CallRules(Protocol):
         Raises:
             NotKnown: the type is not understood.
         """
+        return any(part.kind == "given" for part in self.result(type, by_reference))
 
 
 @define

@@ -487,7 +487,7 @@ class CType:
 
     @cached_property
     def _within(self) -> dict[tuple[str, str], CType | None]:
-        """What template() and inner() have found: (tag without DW_TAG_, name) -> the type. A type
+        """Types that template() and inner() have found: (tag without DW_TAG_, name) -> type. A type
         that is made anew reads its members again, and they are counted.
         """
         return {}

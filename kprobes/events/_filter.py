@@ -50,7 +50,7 @@ COMMON: Final = {
 
 
 @frozen(kw_only=True)
-class Comparison:
+class ComparisonRow:
     """A way to compare a field with a constant, and what it is for each target of filters.
 
     Attributes:
@@ -83,40 +83,40 @@ def _glob(pattern: int | str) -> Callable[[str], Any]:
 
 #: name -> comparison. `within` compares addresses: numbers without a sign, from the constant up to
 #: the end, which is not in it
-COMPARISONS: Final[Mapping[str, Comparison]] = {
-    "equal": Comparison(
+COMPARISONS: Final[Mapping[str, ComparisonRow]] = {
+    "equal": ComparisonRow(
         python="{value} == {constant}",
         denied="{value} != {constant}",
         jump="==",
         recorded="==",
     ),
-    "less": Comparison(
+    "less": ComparisonRow(
         python="{value} < {constant}",
         denied="{value} >= {constant}",
         jump="<",
         by_sign=True,
         recorded="<",
     ),
-    "at most": Comparison(
+    "at most": ComparisonRow(
         python="{value} <= {constant}",
         denied="{value} > {constant}",
         jump="<=",
         by_sign=True,
         recorded="<=",
     ),
-    "common bits": Comparison(
+    "common bits": ComparisonRow(
         python="{value} & {constant} != 0",
         denied="{value} & {constant} == 0",
         jump="&",
         recorded="&",
     ),
-    "within": Comparison(
+    "within": ComparisonRow(
         python="{constant} <= {value} < {end}",
         denied="not {constant} <= {value} < {end}",
         jump="<",
         recorded="in",
     ),
-    "glob": Comparison(
+    "glob": ComparisonRow(
         python="{constant}({value}) is not None",
         denied="{constant}({value}) is None",
         constant=_glob,
@@ -187,7 +187,7 @@ class Test:
     end: int = 0
 
     @property
-    def comparison(self) -> Comparison:
+    def comparison(self) -> ComparisonRow:
         """The row of COMPARISONS."""
         return COMPARISONS[self.how]
 
@@ -216,7 +216,7 @@ Node = Test | Not | Join
 
 
 @frozen
-class Step:
+class FilterStep:
     """A test of a filter, and what comes after it.
 
     Attributes:
@@ -519,24 +519,24 @@ def tests(tree: Node) -> Iterator[Test]:
             yield from tests(part)
 
 
-def steps(tree: Node) -> list[Step]:
+def steps(tree: Node) -> list[FilterStep]:
     """Return the tests of a filter in the order in which they are made, and where each leads."""
-    found: list[Step] = []
+    found: list[FilterStep] = []
     _append_steps(tree, True, False, found)
     return found
 
 
-def _append_steps(node: Node, yes: int | bool, no: int | bool, found: list[Step]) -> None:
+def _append_steps(node: Node, yes: int | bool, no: int | bool, found: list[FilterStep]) -> None:
     """Append the tests of a part of a filter.
 
     Args:
         node: the part.
-        yes: what comes next where it holds: see Step.
+        yes: what comes next where it holds: see FilterStep.
         no: the same where it does not hold.
         found: the list that is extended.
     """
     if isinstance(node, Test):
-        found.append(Step(node, yes, no))
+        found.append(FilterStep(node, yes, no))
     elif isinstance(node, Not):
         _append_steps(node.of, no, yes, found)
     else:

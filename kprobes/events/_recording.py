@@ -15,7 +15,7 @@ from ..arch._base import Arch
 from ..machine._base import Machine, RecordedHit, RecordedNumber, RecordedTest
 from ..regs import Regs
 from ._event import Argument, Event
-from ._filter import EventField, Filter, Step, steps
+from ._filter import EventField, Filter, FilterStep, steps
 from ._handler import Handler, RecordedPlace
 from ._layout import RecordLayout
 from ._plans import Word
@@ -225,7 +225,7 @@ def _root(tree: Word, arch: Arch) -> RecordedNumber | None:
     return None
 
 
-def _test(event: Event, arch: Arch, step: Step) -> RecordedTest:
+def _test(event: Event, arch: Arch, step: FilterStep) -> RecordedTest:
     """Describe a test of a filter to the machine.
 
     Args:

@@ -246,7 +246,7 @@ class Writer:
         labels = [self.asm.label() for _ in found]
 
         def label(after: int | bool) -> str:
-            """Return the label of what comes after a test: Step.yes or Step.no."""
+            """Return the label of what comes after a test: FilterStep.yes or FilterStep.no."""
             if isinstance(after, bool):
                 return yes if after else no
             return labels[after]

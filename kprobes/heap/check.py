@@ -647,19 +647,8 @@ class HeapCheck:
             return
         damage = self._memory.damage(block)
         if damage is not None:
-            self._noticed_damage.add(block.number)
             address, behind = damage
-            self._report(
-                HeapFinding(
-                    kind="overflow" if behind else "underflow",
-                    address=address,
-                    stack=stack,
-                    size=1,
-                    access="w",
-                    block=block,
-                    noticed=True,
-                )
-            )
+            self._report_noticed("overflow" if behind else "underflow", block, address, stack)
 
     def _compare_freed(self, block: HeapBlock, stack: Kept, again: bool = False) -> None:
         """Check a freed block, and report a write to it that was not seen as it happened.
@@ -676,18 +665,33 @@ class HeapCheck:
             return
         address = self._memory.changed(block)
         if address is not None:
-            self._noticed_damage.add(block.number)
-            self._report(
-                HeapFinding(
-                    kind="use-after-free",
-                    address=address,
-                    stack=stack,
-                    size=1,
-                    access="w",
-                    block=block,
-                    noticed=True,
-                )
+            self._report_noticed("use-after-free", block, address, stack)
+
+    def _report_noticed(self, kind: str, block: HeapBlock, address: int, stack: Kept) -> None:
+        """Report a write outside of a block that was not seen as it happened, and remember that
+        the block has been reported.
+
+        Args:
+            kind: of the finding (HeapFinding.kind).
+            block: the block.
+            address: of the first byte that differs.
+            stack: return addresses of the call at which this is noticed.
+
+        Raises:
+            HeapError: the check was made with `raising`.
+        """
+        self._noticed_damage.add(block.number)
+        self._report(
+            HeapFinding(
+                kind=kind,
+                address=address,
+                stack=stack,
+                size=1,
+                access="w",
+                block=block,
+                noticed=True,
             )
+        )
 
     def _is_reported(self, block: HeapBlock, again: bool) -> bool:
         """Return True where writes outside of a block are not to be reported any more.

@@ -19,7 +19,7 @@ from ._passing import Argument, ArgumentMemory, Passing
 
 
 @frozen
-class ValueType:
+class PassedType:
     """A type of a parameter or result.
 
     Attributes:
@@ -45,12 +45,12 @@ class Prototype:
         variadic: True: more arguments may follow.
     """
 
-    result: ValueType
-    parameters: tuple[ValueType, ...]
+    result: PassedType
+    parameters: tuple[PassedType, ...]
     variadic: bool = False
 
 
-VOID: Final = ValueType("void", 0)
+VOID: Final = PassedType("void", 0)
 #: Words of C and of its headers that are types by themselves -> (kind, bytes, signed); 0 bytes: a
 #: register's.
 _NAMED: Final = {
@@ -101,7 +101,7 @@ def parsed(text: str, arch: Arch) -> Prototype:
     return Prototype(_type(found[1], arch), tuple(parameters), variadic)
 
 
-def _type(text: str, arch: Arch) -> ValueType:
+def _type(text: str, arch: Arch) -> PassedType:
     """Return the type of a parameter, or of the result, of a prototype.
 
     Args:
@@ -113,12 +113,12 @@ def _type(text: str, arch: Arch) -> ValueType:
     """
     word = arch.bits // 8
     if "*" in text or "[" in text:
-        return ValueType("word", word, pointer=True)
+        return PassedType("word", word, pointer=True)
     words = [one for one in text.split() if one not in _QUALIFIERS]
     named = [one for one in words[1:] if one not in _NO_NAMES]
     if words and words[0] in _NAMED and len(words) <= 2 and named == words[1:]:
         kind, size, signed = _NAMED[words[0]]
-        return ValueType(kind, size or (word if kind == "word" else 0), signed)
+        return PassedType(kind, size or (word if kind == "word" else 0), signed)
     known = {*_INTEGERS, "signed", "unsigned"}
     numbers = [one for one in words if one in known]
     name = words[len(numbers) :]
@@ -127,13 +127,14 @@ def _type(text: str, arch: Arch) -> ValueType:
             f"the type of {text.strip()!r} is not understood",
             hint="numbers of C and stdint.h, void and pointers are; double, not long double",
         )
-    size = 8 if numbers.count("long") == 2 else word if "long" in numbers else 4
-    if "long" not in numbers:
+    if "long" in numbers:
+        size = 8 if numbers.count("long") == 2 else word
+    else:
         size = next((_INTEGERS[one] for one in numbers if one in ("char", "short")), 4)
     signed = "unsigned" not in numbers
     if "char" in numbers and arch.abi is not None and not arch.abi.char_signed:
         signed = "signed" in numbers
-    return ValueType("word", size, signed)
+    return PassedType("word", size, signed)
 
 
 def of_debug(debug: Any, address: int) -> Prototype | None:
@@ -155,7 +156,7 @@ def of_debug(debug: Any, address: int) -> Prototype | None:
     return Prototype(_of_ctype(result), tuple(_of_ctype(one.type) for one in variables))
 
 
-def _of_ctype(type: Any) -> ValueType:
+def _of_ctype(type: Any) -> PassedType:
     """Return the type of a value from its CType.
 
     Raises:
@@ -164,10 +165,10 @@ def _of_ctype(type: Any) -> ValueType:
     if type.kind == "void":
         return VOID
     if type.kind == "float" and type.size in (4, 8):
-        return ValueType("real", type.size, True)
+        return PassedType("real", type.size, True)
     if type.kind in ("int", "char", "bool", "enum", "pointer") and type.size <= 8:
         signed = type.kind in ("int", "char", "enum") and bool(type.signed)
-        return ValueType("word", type.size, signed, type.kind == "pointer")
+        return PassedType("word", type.size, signed, type.kind == "pointer")
     raise Unsupported(
         f"{type.name} cannot be passed or returned in a call with floating-point numbers",
         python="set registers and use run()",
@@ -207,7 +208,7 @@ class TypedPassing(Passing):
         reals = None if arch.abi is None else arch.abi.reals
         types = [*prototype.parameters]
         more = arguments[many:]
-        types += [ValueType("real", 8) if isinstance(one, float) else _WORD for one in more]
+        types += [PassedType("real", 8) if isinstance(one, float) else _WORD for one in more]
         numbers = [type for type in (*types, prototype.result) if type.kind == "real"]
         self.has_reals = bool(numbers)
         wide = any(type.kind == "word" and 8 * type.size > arch.bits for type in types)
@@ -334,10 +335,10 @@ class TypedPassing(Passing):
         return value - (1 << width) if type.signed and value >> width - 1 else value
 
 
-_WORD: Final = ValueType("word", 0)
+_WORD: Final = PassedType("word", 0)
 
 
-def _extended(value: Any, type: ValueType) -> Any:
+def _extended(value: Any, type: PassedType) -> Any:
     """Return an argument that is no floating-point number; one for a signed integer of fewer bytes
     than a register has the sign of its type, as functions rely on.
 
@@ -351,7 +352,7 @@ def _extended(value: Any, type: ValueType) -> Any:
     return value
 
 
-def _is_pointer(value: object, type: ValueType) -> bool:
+def _is_pointer(value: object, type: PassedType) -> bool:
     """Return True if an argument is a pointer: by its type, or behind `...`, where it is of type
     _WORD, because it is a buffer or text.
 
@@ -383,7 +384,7 @@ def _number(place: int, value: object) -> float:
         ) from None
 
 
-def _not_floats(arguments: Sequence[object], types: Sequence[ValueType]) -> list[int]:
+def _not_floats(arguments: Sequence[object], types: Sequence[PassedType]) -> list[int]:
     """Return the numbers, from 1 on, of the arguments that go where integers do.
 
     Args:

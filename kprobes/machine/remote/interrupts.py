@@ -99,7 +99,7 @@ def _is_here(pid: int, auxiliary: bytes) -> bool:
 
 @frozen(kw_only=True)
 class RunningGuest:
-    """What one deals with while a guest runs.
+    """How a running guest is stopped, and where its output goes.
 
     Attributes:
         interrupt: how it is stopped.

@@ -379,10 +379,11 @@ class RemoteTarget:
         return self.link.ask(b"M%x,%x:%s" % (addr, len(piece), piece.hex().encode())) == b"OK"
 
     def _put_back(self, addr: int, before: bytes) -> None:
-        """Undo a write that was refused somewhere: page by page, up to where the stub refuses.
+        """Write back, page by page, the bytes that a partly refused write has changed; end at the
+        first page that the stub refuses.
 
         Args:
-            addr: address of its first byte.
+            addr: address of the first byte.
             before: the bytes that were there; b"": nothing was written.
         """
         at = addr
