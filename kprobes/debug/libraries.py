@@ -90,11 +90,11 @@ class LibraryType:
             depth: structures and arrays around it.
 
         Returns:
-            None: it cannot be read.
+            None: a count or a pointer of it cannot be right.
 
         Raises:
             NotLaidOut: it is to be read as a structure.
-            KprobeError, OverflowError: it cannot be read.
+            KprobeError, OverflowError: its memory cannot be read.
         """
         try:
             return self._read(reader, value, depth)
@@ -727,8 +727,10 @@ def library_type(type: CType) -> LibraryType | None:
 def is_text(type: CType) -> bool:
     """Return True for a type of a library whose values are texts: std::string, String, &str."""
     known = library_type(type)
-    if known is _SLICE:
-        return "str" in type.base_name
+    if known is _SLICE:  # "str" is in the name of &[alloc::string::String], too
+        first = type.members["data_ptr"].type
+        element = first.target if first.kind == "pointer" else None
+        return "str" in type.base_name and element is not None and element.base_name == "u8"
     return known is not None and known.is_text
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kprobes import Kprobes, UnicornMachine
+from kprobes.debug.libraries import is_text
 from kprobes.debug.view import load
 from kprobes.debug.whole import whole
 
@@ -230,6 +231,22 @@ def test_values_of_rust(tmp_path: Path) -> None:
         "deque": (6, 7, 8, 9, 10, 11), "slice": (2, 3, 4), "word": "word", "tuple": (9, "nine"), "ok": {"Ok": 10},
         "err": {"Err": "bad"}, "cell": 11, "refcell": {"borrow": 0, "value": 12}, "vec": ({"Some": 1}, "None"),
         "shape": {"Circle": {"r": 1.5}}, "dot": "Dot", "rect": {"Rect": (3, 4)}, "list": (5, 6), "pairs": ((1, 2), (3, 4))}
+
+
+def test_slices_of_texts_are_no_texts(tmp_path: Path) -> None:
+    """"str" is in the names of `&[alloc::string::String]` and `&[&str]`, too."""
+    if shutil.which("rustc") is None:
+        pytest.skip("there is no rustc")
+    (tmp_path / "slices.rs").write_text("""
+        #[inline(never)] #[no_mangle] pub fn total(s: &str, v: &[String], w: &[&str]) -> usize {
+            std::hint::black_box(s.len() + v.len() + w.len()) }
+        fn main() { println!("{}", total("x", &[String::from("ab")], &["y"])); }""")
+    program = tmp_path / "slices"
+    subprocess.run(["rustc", "-g", "-Ctarget-feature=+crt-static", "-o", program, tmp_path / "slices.rs"], check=True)
+    with UnicornMachine.load(program) as m:
+        parameters = m.debug.parameters(m.symbols["total"].address)
+        assert parameters is not None
+        assert [(one.name, is_text(one.type)) for one in parameters] == [("s", True), ("v", False), ("w", False)]
 
 
 def test_views_show_values_of_libraries(program: Path) -> None:
