@@ -3,7 +3,7 @@
 
 That one has the libraries of host code for Linux. Here each platform gets a wheel of its own tag, with one library; the
 wheel for any platform has none. LIBRARIES is the folder that `python -m kprobes.native.build --others` has written.
-The same input gives the same bytes: members are in the order of their names, with the date that they had.
+The same input gives the same bytes: members are in the order of their names, .dist-info last, with one date.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 NATIVE = "kprobes/native"
 LINUX = ("x86_64", "aarch64")
-#: Oldest C library that the wheels are for: Python's own 3.10 asks for more. The library needs none.
+#: Oldest C libraries that the wheels are for. Host code uses none, and a Python from 3.10 on needs newer ones.
 GLIBC, MUSL = "manylinux_2_17", "musllinux_1_1"
 
 
@@ -40,7 +40,7 @@ def members(wheel: Path) -> tuple[dict[str, bytes], tuple[int, int, int, int, in
         wheel: path of it.
 
     Returns:
-        Name -> content of what is in it, without its list (RECORD), and the date that members have.
+        Name -> content of what is in it, without its list (RECORD), and the date of its first member.
     """
     with zipfile.ZipFile(wheel) as archive:
         found = {info.filename: archive.read(info) for info in archive.infolist()}

@@ -41,7 +41,8 @@ class _Slots:
 
     Attributes:
         taken: slots.
-        reals: of o32, floating-point registers that may still have parameters.
+        reals: of o32, floating-point registers that may still have parameters, in order; "": it is
+            not known which; []: none may, since another kind of parameter came.
     """
 
     taken: int = 0

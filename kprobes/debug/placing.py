@@ -17,7 +17,8 @@ MOST_DEEP: Final = 16
 NO_VECTORS: Final = "where this architecture passes vectors is not known"
 NOT_UNDERSTOOD: Final = "it or a parameter before it is of a kind that is not understood"
 
-#: type -> whether C++ copies it by a function of its own
+#: type -> whether C++ copies it by a function of its own (a copy constructor or destructor), and so
+#: passes the address of a copy
 ByReference = Callable[[CType], bool]
 
 

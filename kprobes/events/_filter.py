@@ -146,8 +146,8 @@ class EventField:
     Attributes:
         name: as written.
         number: of the argument, from 0; -1: it is none.
-        python: an expression for its value, in the names of a Predicate; `{}` stands for the
-            argument's value.
+        python: an expression for its value, of the names that the code of Filter.keep has; `{}`
+            stands for the argument's value.
         text: it is text, else a number.
         bits: width of the number.
         signed: the number is signed.
@@ -222,7 +222,7 @@ class FilterStep:
     Attributes:
         test: the test.
         yes: what comes next where it is true: an index among steps(), of the next test; True: the
-            hit passes the filter; False: it does not.
+            hit passes the filter; False: it does not. `is` tells an index of 0 or 1 from these.
         no: the same where it is false.
     """
 
@@ -248,7 +248,9 @@ class Filter:
 
     @property
     def compilable(self) -> bool:
-        """Whether programs can evaluate the filter: of the arguments it compares only numbers."""
+        """Whether programs can evaluate the filter: each test is of an argument of the event, and
+        of a number.
+        """
         return all(
             test.field.number >= 0 and not test.field.text and test.comparison.jump
             for test in tests(self.tree)

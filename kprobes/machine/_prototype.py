@@ -24,7 +24,7 @@ class PassedType:
 
     Attributes:
         kind: "real" (a floating-point number), "word" (an integer or a pointer), or "void".
-        size: bytes.
+        size: bytes; 0: a register's, of an argument behind `...`.
         signed: of an integer: it is negative where its highest bit is set.
         pointer: True: a "word" that is a pointer.
     """
@@ -138,7 +138,8 @@ def _type(text: str, arch: Arch) -> PassedType:
 
 
 def of_debug(debug: Any, address: int) -> Prototype | None:
-    """Return the prototype that debug information has of a function.
+    """Return the prototype that debug information has of a function. It is never variadic: `...`
+    is not looked at.
 
     Args:
         debug: the machine's DebugInfo.
@@ -335,12 +336,14 @@ class TypedPassing(Passing):
         return value - (1 << width) if type.signed and value >> width - 1 else value
 
 
+#: type of an argument behind `...` that is no float
 _WORD: Final = PassedType("word", 0)
 
 
 def _extended(value: Any, type: PassedType) -> Any:
-    """Return an argument that is no floating-point number; one for a signed integer of fewer bytes
-    than a register has the sign of its type, as functions rely on.
+    """Return an argument that is no floating-point number as functions rely on it: what stands for
+    a negative number of a signed type, as 0xFF for a signed char, becomes that number, -1. All
+    others are returned as they are.
 
     Args:
         value: the argument.
@@ -416,7 +419,7 @@ def passing_of(
     Args:
         memory: the guest's.
         arguments: of the call.
-        prototype: as C writes it; None: debug information has it.
+        prototype: as C writes it; None: debug information has it, and an argument is a float.
         debug: () -> the machine's DebugInfo.
         entry: () -> address of the function, without mode bits; called where `prototype` is None.
 

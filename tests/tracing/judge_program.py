@@ -32,8 +32,8 @@ AT_ONCE = 64  #: cores that one gdb reads
 
 
 def drawn(program: Path, seed: int, share: float, most: int) -> list[tuple[int, str]]:
-    """(address, function) of all entries of functions with debug information, and of a share of their other
-    instructions; `most` of them."""
+    """(address, function) of at most `most` instructions: entries of functions that have debug information and a
+    symbol, and each other instruction of theirs but `ret` with the probability `share`."""
     rng = random.Random(seed)
     found: list[tuple[int, str]] = []
     with program.open("rb") as file:
@@ -55,7 +55,8 @@ def drawn(program: Path, seed: int, share: float, most: int) -> list[tuple[int, 
 
 
 def asked(program: Path, cores: dict[str, str], folder: Path) -> dict[str, Any]:
-    """What gdb shows of cores, key -> variables; without those at which it fails."""
+    """What gdb shows of cores, key -> variables; where it answers nothing halves are tried, to leave out the core
+    at fault."""
     task, out = folder / "task.json", folder / "answer.json"
     task.write_text(json.dumps({"file": str(program), "cores": cores, "out": str(out)}))
     subprocess.run(["gdb", "-nx", "-batch", "-x", str(judge.HERE / "value_gdb.py")], capture_output=True,
