@@ -7,6 +7,7 @@ import itertools
 import math
 import operator
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -33,6 +34,8 @@ from .names import demangle, is_mangled, literal_words, means, name_matcher, spe
 __all__ = ["CONTROLS", "SourceLine", "Symbol", "Symbols", "name_matcher", "spellings"]
 
 _DEMANGLED = 2000  #: names that are demangled for one hint, at most
+#: what stands in each name of C++ and Rust, as people write it, that has a dot
+_AROUND_DOTS = re.compile(r"::|[(<{\[ ]")
 _REMEMBERED = 1 << 12  #: names as people write them whose symbols are remembered
 
 
@@ -61,7 +64,9 @@ class Symbols:
     def __init__(self) -> None:
         self._by_name: dict[str, list[Symbol]] = {}
         self._addresses: list[int] = []  # sorted, made when first needed
-        self._ends: list[int] = []  # for each, how far it and those before reach
+        #: for each, how far it and those before reach; made when an address lies in no symbol, or
+        #: not in the one that begins last before it
+        self._ends: list[int] = []
         self._at: dict[int, list[Symbol]] = {}
         self._sorted = True
         self._data: list[tuple[int, int, str]] = []  # sorted (start, end, module)
@@ -479,6 +484,8 @@ class Symbols:
             name: with its parameters or without, of a template perhaps without its arguments;
                 without a module.
         """
+        if "." in name and not _AROUND_DOTS.search(name):
+            return []  # of a file: `shop.c:12`
         if self._read_at != self.changes:
             self._read.clear()
             self._read_at = self.changes
@@ -545,25 +552,36 @@ class Symbols:
         if not self._sorted:
             self._addresses = sorted(self._at)
             self._ends = []
-            end = 0
-            for address in self._addresses:
-                for symbol in self._at[address]:
-                    size = symbol.size
-                    end = max(end, address + size if size else self._reach(symbol))
-                self._ends.append(end)
             self._sorted = True
         try:
             i = bisect.bisect_right(self._addresses, addr) - 1
         except TypeError as error:
             raise blame(error, addr=addr) from None
-        while i >= 0 and addr < self._ends[i]:  # else nothing that starts before reaches so far
+        while i >= 0:
             best = max(self._at[self._addresses[i]], key=_preference)
             if addr < self._reach(best):
                 return best
             if addr - best.address > 1 << 20:
                 return None
             i -= 1
+            if not self._ends:
+                self._ends = self._farthest()
+            if i < 0 or addr >= self._ends[i]:
+                break  # nothing that starts before reaches so far
         return None
+
+    def _farthest(self) -> list[int]:
+        """Return for each of the addresses that symbols have, in their order, how far its symbols
+        and those of lower addresses reach.
+        """
+        ends = []
+        end = 0
+        for address in self._addresses:
+            for symbol in self._at[address]:
+                size = symbol.size
+                end = max(end, address + size if size else self._reach(symbol))
+            ends.append(end)
+        return ends
 
     def starts(self, addr: int) -> bool:
         """Return True where a symbol that is no object has this address."""

@@ -93,6 +93,31 @@ def test_an_absolute_value_covers_nothing_behind_it(tmp_path: Path) -> None:
     assert symbols.covering(0x2D000) is not None and symbols.covering(0x401000) is None
 
 
+def test_what_covers_an_address_is_what_a_search_of_all_symbols_finds() -> None:
+    """Long symbols lie over short ones, two share an address, and gaps lie between them."""
+    chance = random.Random(5)
+    starts = [0x1000 + 16 * chance.randrange(400) for _ in range(120)]
+    symbols = Symbols()
+    for n, start in enumerate(starts):
+        symbols.add(f"s{n}", start, chance.choice((4, 8, 40, 900)))
+    for address in range(0xFF0, 0x1000 + 16 * 460, 4):
+        found = symbols.covering(address)
+        around = [s.address for s in symbols if s.address <= address < s.address + s.size]
+        # of those at an address the preferred one counts
+        best = [s for at in around for s in [symbols.at(at)[0]] if s.address <= address < s.address + s.size]
+        assert (found and found.address) == max((s.address for s in best), default=None)
+
+
+def test_files_lines_are_not_looked_for_among_mangled_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A place of the source is tried as a name first: a big program has 16,000 to look through."""
+    symbols = Symbols()
+    symbols.add("_ZN3geo5Table6insertEi", 0x1000, 16)
+    symbols.add("_ZN4core3ops8functionE.llvm.12", 0x2000, 16)
+    assert "geo::Table::insert" in symbols
+    monkeypatch.setattr("kprobes.symbols.perhaps_spelled", lambda *_: pytest.fail("names were searched"))
+    assert "Table.cc:12" not in symbols and "src/geo.h" not in symbols
+
+
 def test_maps_of_linkers(tmp_path: Path) -> None:
     wanted = {"reset": (0x8000, 0, "func", ""), "main": (0x8020, 0, "func", ""), "state": (0x20000000, 0, "object", "")}
     assert loaded(tmp_path, LD_MAP) == wanted

@@ -250,15 +250,40 @@ static int has_no_code(u64 tag)
     return tag == CALL || tag == GNU_CALL || tag == ARRAY || tag == SUBROUTINE_TYPE;
 }
 
-/* Reads a unit's abbreviations. Returns the greatest number, or NOT_HERE. */
-static long long read_shapes(struct unit *u)
+/* Where the abbreviation of a number begins in a unit's table; VARIES: nowhere. Those before it,
+ * which GCC makes hundreds, are only passed over. */
+static u64 abbreviation_at(const struct unit *u, u64 wanted)
+{
+    struct cursor c = { (const u8 *)u->abbrev, u->table, u->abbrev_size, (int)u->big, 0 };
+    while (c.at < c.end && !c.bad) {
+        u64 start = c.at, code = unsigned_leb(&c);
+        if (code == wanted || !code)
+            return code ? start : VARIES;
+        unsigned_leb(&c);
+        pass(&c, 1);
+        for (u64 name = 1, form = 1; (name || form) && !c.bad;) {
+            name = unsigned_leb(&c);
+            form = unsigned_leb(&c);
+            if (form == IMPLICIT)
+                signed_leb(&c);
+        }
+    }
+    return VARIES;
+}
+
+#define ALL_SHAPES 0 /* which is the number of no abbreviation */
+
+/* Reads a unit's abbreviations, or that of the number `only`. Returns the greatest number, or
+ * NOT_HERE. */
+static long long read_shapes(struct unit *u, u64 only)
 {
     struct shape *shapes = (struct shape *)u->shapes;
     struct attribute *attributes = (struct attribute *)u->attributes;
-    struct cursor c = { (const u8 *)u->abbrev, u->table, u->abbrev_size, (int)u->big, 0 };
+    u64 start = only == ALL_SHAPES ? u->table : abbreviation_at(u, only);
+    struct cursor c = { (const u8 *)u->abbrev, start, u->abbrev_size, (int)u->big, 0 };
     u64 used = 0, greatest = 0;
     u->elsewhere = 0;
-    if (u->table > u->abbrev_size)
+    if (start > u->abbrev_size)
         return NOT_HERE;
     for (;;) {
         u64 code = unsigned_leb(&c);
@@ -310,6 +335,8 @@ static long long read_shapes(struct unit *u)
         shape->interesting = type || is_scope(shape->tag) || (shape->children && sibling)
             || (shape->tag == SUBPROGRAM && code_of)
             || (shape->tag == MEMBER && declared && u->wanted & TYPES);
+        if (only != ALL_SHAPES)
+            return (long long)greatest;
     }
 damaged:
     for (u64 n = 0; n <= greatest; n++)
@@ -838,7 +865,20 @@ static int is_sound(const struct unit *u)
  */
 static long long begin_unit(struct unit *u)
 {
-    long long greatest = is_sound(u) ? read_shapes(u) : NOT_HERE;
+    long long greatest = is_sound(u) ? read_shapes(u, ALL_SHAPES) : NOT_HERE;
+    if (greatest >= 0)
+        read_top(u);
+    return greatest;
+}
+
+/* Reads a unit's own entry, and of its shapes that of this alone. Returns what begin_unit() does. */
+static long long begin_top(struct unit *u)
+{
+    if (!is_sound(u))
+        return NOT_HERE;
+    struct cursor c = { (const u8 *)u->info, u->first, u->end, (int)u->big, 0 };
+    u64 code = unsigned_leb(&c);
+    long long greatest = c.bad || !code ? NOT_HERE : read_shapes(u, code);
     if (greatest >= 0)
         read_top(u);
     return greatest;
@@ -1002,7 +1042,7 @@ EXPORT long long dwarf_copies(struct unit *u)
 {
     if (!is_sound(u) || !u->origins_room)
         return NOT_HERE;
-    long long greatest = read_shapes(u), done;
+    long long greatest = read_shapes(u, ALL_SHAPES), done;
     u64 before;
     if (greatest < 0)
         return greatest;
@@ -1221,12 +1261,16 @@ EXPORT long long dwarf_lines(struct program *p)
     p->rows_count = 0;
     if (!p->line_range || p->opcode_base > 255 || !p->address || p->address > 8)
         return NOT_HERE;
+    u64 further[256], lower[256]; /* by opcode: what it adds to the address, and to the line */
+    for (u64 n = p->opcode_base; n < 256; n++) {
+        further[n] = p->least * ((n - p->opcode_base) / p->line_range);
+        lower[n] = p->line_base + (n - p->opcode_base) % p->line_range;
+    }
     while (c.at < c.end) {
-        u64 opcode = fixed(&c, 1), row = 0, ends = 0;
+        u64 opcode = c.data[c.at++], row = 0, ends = 0;
         if (opcode >= p->opcode_base) {
-            u64 adjusted = opcode - p->opcode_base;
-            address += p->least * (adjusted / p->line_range);
-            line += p->line_base + adjusted % p->line_range;
+            address += further[opcode];
+            line += lower[opcode];
             row = 1;
         } else if (!opcode) {
             u64 size = unsigned_leb(&c), what = fixed(&c, 1);
@@ -1503,7 +1547,7 @@ static long long find_lines(struct unit *u)
 EXPORT long long dwarf_source(struct unit *u)
 {
     u->rows_count = 0;
-    long long greatest = begin_unit(u);
+    long long greatest = begin_top(u);
     if (greatest < 0)
         return greatest;
     forget_shapes(u, greatest);
