@@ -5,13 +5,13 @@ from __future__ import annotations
 import fnmatch
 import linecache
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..controls import CONTROLS
-from ..errors import ImageError, UnknownSymbol
+from ..errors import EventError, ImageError, UnknownSymbol
 from ..inventory import functions, instructions
 from ..names import name_matcher
 from ._files import File, on_file
@@ -232,6 +232,12 @@ def _symbols(file: File, pattern: str, as_json: bool) -> None:
                 )
             if pattern.isidentifier():
                 machine.symbols[pattern]  # raises, with names that are near
+            if machine.debug.has_source(pattern):
+                raise UnknownSymbol(
+                    "is a source file, no function",
+                    symbol=pattern,
+                    hint=f"'{pattern}:*' has its lines",
+                )
             raise UnknownSymbol(
                 "is no function that can be probed",
                 symbol=pattern,
@@ -261,12 +267,16 @@ def _symbols(file: File, pattern: str, as_json: bool) -> None:
 @on_json
 def list_(file: File, pattern: str, sdt: bool, as_json: bool) -> None:
     """List functions, by a shell glob; or with FUNCTION:* the source lines of a function where a
-    probe can be, with FUNCTION:N its N-th line, with FILE.c:* those of a source file.
+    probe can be, with FUNCTION:N its N-th line, with FILE.c:* those of a source file, with
+    'FUNCTION;GLOB' or 'FILE.c;GLOB' the statements of lines whose text fits, blanks aside.
 
     Lines need a FILE that was built with -g; N counts from the function's first line, as perf does.
     """
     if sdt:
         _markers(file, pattern, as_json)
+        return
+    if ";" in pattern:
+        _fitting(file, pattern, as_json)
         return
     name, colon, line = pattern.rpartition(":")
     is_all = line == "*" and not name.endswith(":")  # not the glob geo::*
@@ -295,38 +305,88 @@ def list_(file: File, pattern: str, sdt: bool, as_json: bool) -> None:
                 symbol=name,
                 hint="`FUNCTION:*` shows where there is",
             )
-        covering = machine.symbols.covering(wanted[0].address)
-        mode = 0 if covering is None else covering.mode
-        files = {each.path: machine.debug.source_file(each.path) for each in wanted}
-        rows = [
-            (
-                each.line,
-                counted.get(each),
-                each.address,
-                describe(k.check(each.address | mode)),
-                _source(each, files[each.path]),
-            )
-            for each in wanted
-        ]
-        heads = ("line", "n", "address", "probe", "source")
-        if as_json:
-            objects(
-                {**dict(zip(heads, row, strict=True)), "file": each.path}
-                for row, each in zip(rows, wanted, strict=True)
-            )
-            return
-        table(
-            heads,
-            [
-                (
-                    line if each.path == path else str(each),
-                    "-" if n is None else n,
-                    f"{address:#x}",
-                    *rest,
-                )
-                for (line, n, address, *rest), each in zip(rows, wanted, strict=True)
-            ],
+        _print_lines(machine, k, wanted, path, counted, as_json)
+
+
+def _fitting(file: File, pattern: str, as_json: bool) -> None:
+    """Print a row for each statement of the source lines that an event's place with a glob stands
+    for.
+
+    Args:
+        file: the file.
+        pattern: the place, 'FUNCTION;GLOB' or 'FILE.c;GLOB'.
+        as_json: True: one JSON object a line.
+
+    Raises:
+        UnknownSymbol: no line with code fits, or the source is not known or not here.
+    """
+    from ..events._lines import fitting_statements
+    from ..kprobes import Kprobes
+
+    name = pattern.partition(";")[0]
+    with file.loaded() as machine, Kprobes(machine) as k:
+        try:
+            lines = fitting_statements(pattern, machine)
+        except EventError as error:
+            raise UnknownSymbol(error.reason, symbol=pattern) from None
+        first = 0
+        if name in machine.symbols:
+            first = machine.debug.source_of(machine.symbols[name].address)[1]
+        counted = {each: each.line - first for each in lines}
+        _print_lines(machine, k, lines, lines[0].path, counted, as_json)
+
+
+def _print_lines(
+    machine: Any,
+    k: Kprobes,
+    lines: Sequence[SourceLine],
+    path: str,
+    counted: Mapping[SourceLine, int],
+    as_json: bool,
+) -> None:
+    """Print a row for each of some source lines: its number, where its code is, what a probe there
+    does, and its text.
+
+    Args:
+        machine: the guest.
+        k: its probes.
+        lines: one or more.
+        path: source file whose lines are named by their number alone.
+        counted: line -> its number from the first line of its function; others have none.
+        as_json: True: one JSON object a line.
+    """
+    covering = machine.symbols.covering(lines[0].address)
+    mode = 0 if covering is None else covering.mode
+    files = {each.path: machine.debug.source_file(each.path) for each in lines}
+    rows = [
+        (
+            each.line,
+            counted.get(each),
+            each.address,
+            describe(k.check(each.address | mode)),
+            _source(each, files[each.path]),
         )
+        for each in lines
+    ]
+    heads = ("line", "n", "address", "probe", "source")
+    if as_json:
+        objects(
+            {**dict(zip(heads, row, strict=True)), "file": each.path}
+            for row, each in zip(rows, lines, strict=True)
+        )
+        return
+    table(
+        heads,
+        [
+            (
+                line if each.path == path else str(each),
+                "-" if n is None else n,
+                f"{address:#x}",
+                *rest,
+            )
+            for (line, n, address, *rest), each in zip(rows, lines, strict=True)
+        ],
+    )
 
 
 def _function_lines(machine: Any, k: Kprobes, name: str) -> tuple[list[SourceLine], str, int]:

@@ -14,6 +14,7 @@ from ..debug.info import DebugInfo
 from ..debug.sources import SourcePlace
 from ..errors import AmbiguousSymbol, UnknownSymbol
 from ..machine._base import Machine
+from ..symbols import SourceLine
 from ._messages import make_error
 
 _LINE: Final = re.compile(r"(.+):(\d{1,9})")
@@ -41,6 +42,21 @@ def source_places(place: str, machine: Machine, text: str, at: int) -> list[Sour
     if not machine.symbols.files or place in machine.symbols:
         return None
     return _Places(machine, text, at).of(place)
+
+
+def fitting_statements(place: str, machine: Machine) -> list[SourceLine]:
+    """Return the statements of the source lines whose text fits a glob.
+
+    Args:
+        place: FUNCTION;GLOB or FILE;GLOB.
+        machine: whose files have the debug information.
+
+    Raises:
+        EventError: the source is not known or not here, or no line with code fits.
+    """
+    places = _Places(machine, f"p {place}", len("p "))
+    path, found = places.fitting(*place.split(";", 1))
+    return [SourceLine(path, number, each.address) for number, each in found]
 
 
 class _Places:
@@ -76,7 +92,8 @@ class _Places:
         if place.endswith(INLINED):
             return self._copies(place.removesuffix(INLINED), "stands inlined nowhere")
         if ";" in place:
-            return self._lazy(*place.split(";", 1))
+            _, found = self.fitting(*place.split(";", 1))
+            return [each for _, each in found]
         line = _LINE.fullmatch(place)
         label = _LABEL.fullmatch(place)
         if line is not None:
@@ -163,13 +180,16 @@ class _Places:
             self._fail(f"{name} {otherwise}")
         return found
 
-    def _lazy(self, name: str, pattern: str) -> list[SourcePlace]:
+    def fitting(self, name: str, pattern: str) -> tuple[str, list[tuple[int, SourcePlace]]]:
         """Return the places of all statements of lines whose text fits a glob, blanks aside.
 
         Args:
             name: a source file, or a function, of which the lines from its declaration to its last
                 one are looked at.
             pattern: the glob.
+
+        Returns:
+            (the source file, for each statement (the line's number, its place)).
 
         Raises:
             EventError: the source is not known or is no file of this computer, or no line with code
@@ -188,6 +208,8 @@ class _Places:
             inside = range(found[1].start + found[0].bias, found[1].end + found[0].bias)
             lines = self._info.lines(inside.start, inside.stop)
             last = max((line.line for line in lines if line.path == path), default=first)
+        elif not self._info.has_source(path):
+            self._fail(f"no source file of the guest is called {path}; build the guest with -g")
         where = self._info.source_file(path)
         if not where:
             self._fail(
@@ -195,11 +217,11 @@ class _Places:
                 "number instead"
             )
         wanted = re.sub(r"\s", "", pattern)
-        found_places: list[SourcePlace] = []
+        found_places: list[tuple[int, SourcePlace]] = []
         for number, line in enumerate(linecache.getlines(where), 1):
             if first <= number <= last and fnmatch.fnmatchcase(re.sub(r"\s", "", line), wanted):
                 statements = self._info.statements(path, number)
-                found_places += [each for each in statements if each.address in inside]
+                found_places += [(number, each) for each in statements if each.address in inside]
         if not found_places:
             self._fail(f"no line of {name} with code fits {pattern!r}")
-        return found_places
+        return path, found_places

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 import shutil
 import subprocess
 import tarfile
@@ -330,6 +332,29 @@ def test_globs_of_names_as_people_write_them(program: Path) -> None:
     with UnicornMachine.load(program) as m, Coverage(m, functions="geo::pl*") as cover:
         m.call("weigh", 1)
     assert [m.symbols.at(block.address)[0].name for block in cover.blocks] == ["_ZN3geo5plainEi"]
+
+
+@pytest.mark.parametrize("place", ["weigh;total+=*", "shop.cc;total += *", "shop.cc;*total*"])
+def test_list_has_the_statements_of_lines_that_a_glob_fits(place: str, program: Path) -> None:
+    """They are where an event of the same place is; numbers count as those of FUNCTION:* and FILE:* do."""
+    listed = CliRunner().invoke(main, ["list", "--json", str(program), place])
+    assert listed.exit_code == 0, listed.output
+    rows = [json.loads(line) for line in listed.stdout.splitlines()]
+    with UnicornMachine.load(program) as m, Kprobes(m) as k:
+        event = k.event(f"p '{place}'")
+        assert [row["address"] for row in rows] == [probed.definition.address for probed in event.places]
+        first = m.debug.source_of(m.symbols["weigh"].address)[1] if place.startswith("weigh") else 0
+    text = SOURCE.splitlines()
+    assert rows and all(row["n"] == row["line"] - first and row["source"] == text[row["line"] - 1] for row in rows)
+    assert all("total" in row["source"] for row in rows)
+
+
+@pytest.mark.parametrize(("place", "why"), [
+    ("shop.cc;nothing", "no line of shop.cc with code fits 'nothing'"), ("shop.cc", "is a source file, no function; 'shop.cc:.' has"),
+    ("other.cc;total*", "no source file of the guest is called other.cc"), ("weigh;nothing", "no line of weigh with code fits")])
+def test_list_says_why_no_line_fits(place: str, why: str, program: Path) -> None:
+    done = CliRunner().invoke(main, ["list", str(program), place])
+    assert done.exit_code == 2 and re.search(why, done.stderr), done.output
 
 
 def test_variables_of_inlined_functions(program: Path) -> None:
