@@ -677,8 +677,8 @@ class Parser:
     def check_width(self, fetch: str, type: Type, suffix: str | None, at: int) -> None:
         """Check that a word has all bits of the signed or floating-point number it is shown as.
 
-        What is fetched from memory has them. An unsigned number may be wider, as in Linux: the word
-        is taken for one.
+        What is fetched from memory has them. An unsigned number may be wider, and of $stackN any
+        integer, as in Linux: the word is taken for one.
 
         Args:
             fetch: the fetch; only that of a register or of a word is looked at.
@@ -706,6 +706,8 @@ class Parser:
             return
         if type.is_float:
             fits = wanted <= bits and bits in _FLOATS
+        elif fetch.startswith("$"):
+            fits = True  # Linux's $stack0:s64 is the word on 32 bits, too, without its sign
         else:  # a narrow register is a word, too
             fits = not type.is_signed or wanted <= max(bits, self.arch.bits)
         self.need(fits, "BAD_WORD_TYPE", at, suffix, fetch, bits)

@@ -36,7 +36,7 @@ class Generated:
         if chance.random() < 0.05:
             return '\\"text"'
         type = chance.choice(IN_MEMORY if memory else TYPES)
-        if type == ":s64" and not memory and m.arch.bits < 64:
+        if type == ":s64" and not memory and not text.startswith("$stack") and m.arch.bits < 64:
             type = ":s32"  # no word has so many bits
         return text + type
 

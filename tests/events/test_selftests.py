@@ -48,6 +48,14 @@ def w(request: Any) -> Iterator[World]:
         yield world
 
 
+def test_words_of_the_stack_have_any_width(w: World) -> None:
+    """As kprobe_args_type.tc writes them, on 32 bits, too: a wide number is the word."""
+    for width in (64, 32, 16, 8):
+        (s, u, x, field), _ = w.one(f"p:t {w.name} $stack0:s{width} $stack0:u{width} $stack0:x{width} $stack0:b4@4/{width}")
+        assert s % (1 << width) == u == x and field == x >> 4 & 15
+        assert x < 1 << min(width, w.m.arch.bits)
+
+
 def test_types(w: World) -> None:
     """Each type and size, with the sign and the base that it is shown in."""
     order = w.m.arch.order.value
