@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Iterator
@@ -217,3 +218,66 @@ def test_the_chosen_tab_is_whole_in_a_narrow_window(browser: Browser, tmp_path: 
         browser.ask("new Promise(done => setTimeout(done, 100))")
         left, right = browser.ask(f"(() => {{ const box = document.querySelectorAll('[role=tab]')[{n}].getBoundingClientRect(); return [box.left, box.right] }})()")
         assert left >= 0 and right <= browser.ask("document.documentElement.clientWidth"), n
+
+
+def test_names_of_cpp_and_rust_are_shortened_before_they_are_cut(browser: Browser, demo: str) -> None:
+    """What tells functions apart is behind namespaces and before arguments."""
+    browser.show(demo, 1200, 800)
+    for name, plain, last in (
+            ("bool nlohmann::detail::parser<nlohmann::json<int> >::parse(bool, std::map<int, int>&) const", "nlohmann::detail::parser::parse", "parse"),
+            ("<geo::Table as core::fmt::Display>::fmt", "Table::fmt", "fmt"),
+            ("std::ostream& std::operator<< <std::char_traits<char> >(std::ostream&, char const*)", "std::operator<<", "operator<<"),
+            ("Functor::operator()(int) const", "Functor::operator()", "operator()"),
+            ("geo::Table<int>::operator bool() const", "geo::Table::operator bool", "operator bool"),
+            ("decltype ((p.key)()) geo::get<0ul, geo::It<x> >(geo::It<x> const&)", "geo::get", "get"),
+            ("main::{lambda(int)#1}::operator()(int) const", "main::{lambda}::operator()", "operator()"),
+            ("(anonymous namespace)::helper(int)", "helper", "helper"),
+            ("std::vector<int, std::allocator<int> >::~vector()", "std::vector::~vector", "~vector"),
+            ("main", "main", "main"), ("void (*f(int))(char)", "void (*f(int))(char)", "void (*f(int))(char)")):
+        forms = browser.ask(f"kp.shorter({json.dumps(name)})")
+        assert forms[0] == name and forms[min(1, len(forms) - 1)] == plain and forms[-1] == last, forms
+    assert browser.ask("kp.label(document.createElement('canvas').getContext('2d'), 'void geo::Shape<int>::measure(char const*)', 60)") == "measure"
+    assert browser.ask("kp.brief('x'.repeat(100))") == "x" * 63 + "…"
+
+
+def test_hover_boxes_of_long_names_stay_in_the_window(browser: Browser, tmp_path: Path) -> None:
+    """Names of thousands of characters, and texts of many lines."""
+    name = "geo::Table<" + ", ".join(f"std::pair<int, Type{n}>" for n in range(200)) + ">::find(int) const"
+    data = {"unit": "ns", "begin": 0, "end": 100, "names": [name, "_" * 3000], "texts": ["\n".join(f"a{n}={'x' * 900}" for n in range(90))],
+            "tasks": ["task"], "task": [0, 0], "depth": [0, 0], "name": [0, 1], "start": [0, 50], "length": [50, 50], "args": [0, 0], "kind": [0, 0]}
+    (path := tmp_path / "x.html").write_text(page("Long", [ChartView(key="timeline", title="Timeline", chart="timeline", data=data)]))
+    for width, height in ((400, 600), (1200, 800)):
+        browser.show(path.as_uri(), width, height)
+        left, top, wide = browser.ask(f"(r => [r.x, r.y, r.width])({CHART}.querySelector('canvas').getBoundingClientRect())")
+        for share in (.05, .45, .6, .97):
+            browser.mouse("mouseMoved", left + wide * share, top + 57)
+            box = browser.ask("(r => [r.left, r.top, r.right, r.bottom])(document.getElementById('tip').getBoundingClientRect())")
+            assert box[0] >= 0 and box[1] >= 0 and box[2] <= width and box[3] <= height, (share, box)
+            assert box[2] - box[0] > min(300, width / 2), "squeezed"
+
+
+def test_a_page_opens_at_its_beginning(browser: Browser, demo: str) -> None:
+    """An address that names a picture does not scroll to it, past the title."""
+    for key in PICTURES:
+        browser.show(f"{demo}#{key}", 400, 500)
+        browser.ask("new Promise(done => setTimeout(done, 100))")
+        assert browser.ask("scrollY") == 0, key
+
+
+def test_a_large_call_graph_begins_with_what_can_be_read(browser: Browser, tmp_path: Path) -> None:
+    """The heaviest functions at a readable size; all of them are one choice, and the whole one key away."""
+    count = 70
+    data = {"unit": "hits", "names": [f"geo::function_{n}" for n in range(count)], "own": [n % 9 for n in range(count)],
+            "weight": [count - n for n in range(count)], "edges": [x for n in range(1, count) for x in ((n - 1) // 3, n, 5)], "left_out": 30}
+    (path := tmp_path / "x.html").write_text(page("Graph", [ChartView(key="callgraph", title="Call graph", chart="callgraph", data=data)]))
+    scale = f"+{CHART}.querySelector('svg > g').getAttribute('transform').match(/scale\\(([\\d.]+)/)[1]"
+    for size in SIZES:
+        browser.show(path.as_uri(), *size)
+        assert browser.ask(f"{CHART}.dataset.drawn") == "24" and browser.ask(scale) >= .8
+        assert "24 heaviest of 100" in browser.ask(f"{CHART}.querySelector('select').textContent")
+        browser.ask(f"(s => {{ s.selectedIndex = s.options.length - 1; s.dispatchEvent(new Event('change')) }})({CHART}.querySelector('select'))")
+        assert browser.ask(f"{CHART}.dataset.drawn") == str(count)
+        browser.press("Escape")
+        assert browser.ask(f"""(() => {{ const all = {CHART}.querySelector('svg').getBoundingClientRect();
+            return [...{CHART}.querySelectorAll('svg g g')].every((e) => {{ const r = e.getBoundingClientRect();
+            return r.left >= all.left - 1 && r.right <= all.right + 1 && r.top >= all.top - 1 && r.bottom <= all.bottom + 1 }}) }})()""")

@@ -115,13 +115,82 @@ const kp = (() => {
     return low > 1 ? text.slice(0, low) + "…" : "";
   };
 
+  // --- names of C++ and Rust, which are longer than any box
+
+  const GROUPS = {"<": ">", "(": ")", "[": "]", "{": "}"}, OPERATOR = /operator(?:<=>|->\*?|<<=?|>>=?|<=?|>=?|\(\)|\[\])/y;
+  // What a group that begins at `at` ends behind. `->`, `operator<` and the like are no brackets.
+  const behind = (name, at) => {
+    const open = [];
+    for (; at < name.length; at++) {
+      OPERATOR.lastIndex = at;
+      const found = OPERATOR.exec(name);
+      if (found) { at += found[0].length - 1; continue; }
+      const c = name[at];
+      if (GROUPS[c]) open.push(GROUPS[c]);
+      else if (c === open[open.length - 1] && !(c === ">" && name[at - 1] === "-")) { open.pop(); if (!open.length) return at + 1; }
+    }
+    return at;
+  };
+  // A name without arguments of templates and functions, and without what it returns: `geo::Table<int>::find(int) const`
+  // is geo::Table::find; `<geo::Table as geo::Find>::find` is Table::find; `{lambda(int)#1}` is {lambda}.
+  const bare = (name) => {
+    let out = "";
+    name = name.replaceAll("(anonymous namespace)::", "");
+    for (let at = 0; at < name.length;) {
+      OPERATOR.lastIndex = at;
+      const found = OPERATOR.exec(name), c = name[at];
+      if (found) { out += found[0]; at += found[0].length; continue; }
+      if (!GROUPS[c]) { out += c; at++; continue; }
+      const end = behind(name, at), inner = name.slice(at + 1, end - 1);
+      if (c === "{") out += `{${inner.match(/^[\w:]*(?: \w+$)?/)[0] || inner}}`;
+      else if (c === "<" && (!out || / $/.test(out) && !/\boperator\S* $/.test(out))) out += bare(inner.split(" as ")[0].replace(/^[&*](?:mut |const )?/, "")).split("::").pop() || inner;
+      else if (c === "(" && out && !/(^|\s)decltype ?$/.test(out)) {  // parameters; a scope may follow them
+        if (/ $/.test(out) && !/\boperator\b/.test(out)) return name;  // void (*f(int))(char)
+        if (!name.startsWith("::", end)) break;
+      }
+      at = end;
+    }
+    const operator = out.search(/\boperator\b/), from = (operator < 0 ? out.trimEnd() : out.slice(0, operator)).lastIndexOf(" ") + 1;
+    return out.slice(from).replace(/::(?=::|$)/g, "").replace(/^::/, "").trim() || name;
+  };
+  const forms = new Map();
+  // A name and its shorter forms, longest first.
+  const shorter = (name) => {
+    let found = forms.get(name);
+    if (!found) {
+      found = [name];
+      if (/[<(:]/.test(name)) {
+        const plain = bare(name), parts = plain.split("::");
+        for (const each of [plain, parts.slice(-2).join("::"), parts[parts.length - 1]])
+          if (each && each.length < found[found.length - 1].length) found.push(each);
+      }
+      forms.set(name, found);
+    }
+    return found;
+  };
+  // The longest form of a function's name that fits; what fits of the shortest one where none does.
+  const label = (g, name, room) => {
+    const all = shorter(name);
+    for (const each of all) if (width(g, each) <= room) return each;
+    return fit(g, all[all.length - 1], room);
+  };
+  // A name of at most about so many characters, for lists.
+  const brief = (name, most = 64) => {
+    const all = shorter(name);
+    const found = all.find((each) => each.length <= most) || all[all.length - 1];
+    return found.length <= most ? found : `${found.slice(0, most - 1)}…`;
+  };
+
   // --- pointing at things
 
   const tip = el("div", {id: "tip", hidden: true, role: "tooltip"});
   const point = (event, head, lines) => {
     if (!head) { tip.hidden = true; return; }
-    tip.replaceChildren(el("b", {}, head), lines.filter(Boolean).join("\n"));
+    // a name or text of any length, in a box that is seen at once: a click shows the whole one
+    const all = lines.filter(Boolean).flatMap((line) => line.split("\n")), cut = (line) => line.length > 200 ? `${line.slice(0, 199)}…` : line;
+    tip.replaceChildren(el("b", {}, brief(head, 160)), [...all.slice(0, 12).map(cut), ...(all.length > 12 ? ["…"] : [])].join("\n"));
     tip.hidden = false;
+    tip.style.left = tip.style.top = "0";  // at an edge it would be measured as narrower
     const box = tip.getBoundingClientRect(), gap = 14;
     const x = Math.min(event.clientX + gap, innerWidth - box.width - 8);
     const above = event.clientY + gap + box.height > innerHeight - 8;
@@ -261,10 +330,9 @@ const kp = (() => {
     addEventListener("scroll", () => point(null), true);
     const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     show(named && named.matches("main > section") ? named : document.querySelector("main > section"));
-    scrollTo(0, 0);  // the section's name in the address is no place to go to
     document.documentElement.dataset.ready = "yes";
   };
 
-  return {views, el, color, isDark, number, amount, percent, ticks, powers, hash, warm, any, canvas, fit, width, point, details,
+  return {views, el, color, isDark, number, amount, percent, ticks, powers, hash, warm, any, canvas, fit, width, shorter, label, brief, point, details,
     table, search, choice, toggle, start, FONT};
 })();

@@ -39,6 +39,7 @@ PICTURES = {
 }
 MOST_SLICES = 200_000  #: that a timeline has: browsers stay quick, files small
 MOST_BARS = 64
+FEW_CALLS = 10  #: histograms of fewer stand behind the others
 MOST_VALUES = 1 << 16  #: different values of which percentiles are exact
 COLUMNS = 240  #: of a heat map
 PER = 4  #: rows of a heat map for each power of two
@@ -524,7 +525,10 @@ class _Calls:
         series = []
         names = self.names()
         if self._timed:
-            for function, durations in self._durations.items():
+            # what took most of the time first; a few calls make no histogram
+            for function, durations in sorted(
+                self._durations.items(), key=lambda row: (len(row[1]) < FEW_CALLS, -sum(row[1]))
+            ):
                 found = _Distribution()
                 found.add(durations)
                 series.append(

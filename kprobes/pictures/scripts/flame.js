@@ -112,7 +112,7 @@ kp.views.flame = (place, data) => {
       leave.push(n);
     }
     const whole = tree.total[0], unit = tree.unit;
-    const heads = [["function", false, (row) => row.name],
+    const heads = [["function", false, (row) => row.name, (row) => kp.brief(row.name, 90)],
       ["self", true, (row) => row.self, (row) => kp.amount(row.self, unit === "ns" ? unit : "")],
       ["with callees", true, (row) => row.total, (row) => kp.amount(row.total, unit === "ns" ? unit : "")],
       ["share", true, (row) => row.total, (row) => kp.percent(row.total, whole)]];
@@ -172,7 +172,7 @@ kp.views.flame = (place, data) => {
       g.fillStyle = hits && hits[n] ? marked : paint(n, dark);
       g.fillRect(x, at + 1, Math.max(w - (w > 3 ? 1 : 0), .5), ROW - 1);
       g.globalAlpha = above ? .8 : 1;
-      const text = w > 22 ? kp.fit(g, label(n), w - 9) : "";
+      const text = w > 22 ? kp.label(g, label(n), w - 9) : "";
       if (text) { g.fillStyle = hits && hits[n] ? (dark ? "#1b0412" : "#fff") : ink; g.fillText(text, x + 4, at + ROW / 2 + 1); }
       g.globalAlpha = 1;
       if (n === focus && document.activeElement === canvas) { g.strokeStyle = accent; g.lineWidth = 2; g.strokeRect(x + 1, at + 2, Math.max(w - 3, 1), ROW - 3); }

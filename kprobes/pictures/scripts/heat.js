@@ -6,7 +6,7 @@ kp.views.heat = (place, data) => {
   let chosen = 0, cells = new Map(), low = 0, high = 1, most = 1, cursor = null, geometry;
   const all = {name: "all functions", cells: data.functions.flatMap((each) => each.cells)};
   const options = data.functions.length > 1 ? [all, ...data.functions] : data.functions;
-  const picker = kp.choice("Function", options.map((each) => each.name), (n) => { chosen = n; gather(); draw(); });
+  const picker = kp.choice("Function", options.map((each) => kp.brief(each.name)), (n) => { chosen = n; gather(); draw(); });
   const bar = kp.el("canvas", {ariaHidden: "true"}), scale = kp.el("span", {className: "said"});
   const canvas = kp.el("canvas", {tabIndex: 0, role: "application", ariaLabel: "Heat map of how long calls took over time. Arrow keys move among cells."});
   const details = kp.el("div", {className: "details", role: "status", ariaLive: "polite"});
@@ -24,7 +24,9 @@ kp.views.heat = (place, data) => {
     details.textContent = cells.size ? "Point at a cell for its numbers." : "";
   };
   const value = (y) => y <= 0 ? 0 : 2 ** ((y - 1) / data.per);
-  const shade = (count) => d3.interpolateViridis(most <= 1 ? .75 : .08 + .92 * Math.log(count) / Math.log(most));
+  // few calls: dark, but not as dark as a dark page
+  const tone = (share) => { const least = kp.isDark() ? .3 : .06; return d3.interpolateViridis(least + (.97 - least) * share); };
+  const shade = (count) => tone(most <= 1 ? .7 : Math.log(count) / Math.log(most));
   const draw = () => {
     const wide = place.clientWidth - 2, tall = Math.max(260, Math.min(460, innerHeight - 300));
     const g = kp.canvas(canvas, wide, tall), muted = kp.color("--muted"), line = kp.color("--line"), left = wide < 500 ? 60 : LEFT;
@@ -52,7 +54,7 @@ kp.views.heat = (place, data) => {
     }
     if (cursor) { g.strokeStyle = kp.color("--mark"); g.lineWidth = 2; g.strokeRect(left + cursor[0] * cw, TOP + h - (cursor[1] - low + 1) * ch, Math.max(cw, 3), ch); }
     const b = kp.canvas(bar, 120, 14);
-    for (let x = 0; x < 120; x++) { b.fillStyle = d3.interpolateViridis(.08 + .92 * x / 119); b.fillRect(x, 1, 1, 12); }
+    for (let x = 0; x < 120; x++) { b.fillStyle = tone(x / 119); b.fillRect(x, 1, 1, 12); }
     scale.textContent = most <= 1 ? "1 call a cell" : `1 … ${kp.number(most)} calls a cell`;
     if (!cells.size) { g.fillStyle = muted; g.fillText("no call has both an entry and a return here", left + 8, TOP + 20); }
     place.dataset.drawn = cells.size;

@@ -4,7 +4,8 @@
 kp.views.histogram = (place, data) => {
   let chosen = 0, logarithmic = false, plot = null, cursor = 0;
   const measure = document.createElement("canvas").getContext("2d");
-  const picker = kp.choice("Values", data.series.map((each) => each.label), (n) => { chosen = n; cursor = 0; fill(); draw(); });
+  const short = (label) => { const cut = label.lastIndexOf(": "); return kp.brief(label.slice(0, cut)) + label.slice(cut); };
+  const picker = kp.choice("Values", data.series.map((each) => short(each.label)), (n) => { chosen = n; cursor = 0; fill(); draw(); });
   const log = kp.toggle("Logarithmic", "Numbers of hits by their logarithm (l)", (on) => { logarithmic = on; draw(); });
   const chart = kp.el("div", {className: "panel", tabIndex: 0, role: "application", ariaLabel: "Histogram. Arrow keys move among bars."});
   const details = kp.el("div", {className: "details", role: "status", ariaLive: "polite"}), stats = kp.el("div"), rows = kp.el("div");
@@ -16,7 +17,7 @@ kp.views.histogram = (place, data) => {
   const shown = (value, of = series()) => of.hex ? "0x" + BigInt(Math.round(value)).toString(16) : of.unit === "ns" ? kp.amount(+value.toPrecision(4), "ns") : kp.number(value);
   const range = (n, of = series()) => {
     const from = of.from[n], to = of.to[n];
-    return of.unit !== "ns" && to - from <= 1 ? shown(from) : `${shown(from)} … ${of.unit === "ns" || to > 2 ** 52 ? shown(to) : shown(to - 1)}`;
+    return to - from <= 1 ? shown(from) : `${shown(from)} … ${of.unit === "ns" || to > 2 ** 52 ? shown(to) : shown(to - 1)}`;
   };
   const fill = () => {
     const of = series();
@@ -62,7 +63,7 @@ kp.views.histogram = (place, data) => {
     const axis = {stroke: muted, grid: {stroke: line, width: 1}, ticks: {stroke: line}, font: "12px system-ui, sans-serif"};
     const bars = uPlot.paths.bars({size: [count > 1 ? .96 : .3, 120], align: 0});
     measure.font = "12px system-ui, sans-serif";
-    const whole = of.label + (of.unit && of.unit !== "ns" ? ` (${of.unit})` : ""), room = wide - 90;
+    const whole = short(of.label) + (of.unit && of.unit !== "ns" ? ` (${of.unit})` : ""), room = wide - 90;
     // the name stands above: without room, what is counted is shown
     const label = kp.width(measure, whole) <= room ? whole : kp.fit(measure, whole.slice(whole.lastIndexOf(": ") + 2), room);
     plot = new uPlot({

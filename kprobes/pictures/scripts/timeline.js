@@ -141,7 +141,7 @@ kp.views.timeline = (place, data) => {
             g.fillRect(left, rowY + 1, Math.max(size - (size > 3 ? 1 : 0), 1), ROW - 2);
             if (data.length[n] < 0) { g.fillStyle = muted; g.fillRect(Math.min(x + w, wide) - 3, rowY + 1, 3, ROW - 2); }
           }
-          const shown = size > 24 && !data.kind[n] ? kp.fit(g, data.names[data.name[n]], size - 8) : "";
+          const shown = size > 24 && !data.kind[n] ? kp.label(g, data.names[data.name[n]], size - 8) : "";
           if (shown) { g.fillStyle = hit ? (dark ? "#1b0412" : "#fff") : ink; g.fillText(shown, left + 4, rowY + ROW / 2 + 1); }
           g.globalAlpha = 1;
           if (n === picked) { g.strokeStyle = accent; g.lineWidth = 2; g.strokeRect(left + 1, rowY + 1, Math.max(size - 2, 2), ROW - 2); }
