@@ -435,6 +435,15 @@ def test_functions_that_return_twice_have_no_return_probes(name: str) -> None:
         k.register_kprobe(Kprobe(symbol_name=name))
 
 
+def test_a_programs_entry_has_no_return_probes() -> None:
+    """Where x86 has a return address there is argc: a program lost its arguments."""
+    with Kprobes(paper_machine(_start="nop; ret")) as k:
+        with pytest.raises(E.Blacklisted, match="has no caller") as raised:
+            k.register_kretprobe(Kretprobe(symbol_name="_start"))
+        assert (raised.value.errno, raised.value.symbol) == (errno.EINVAL, "_start")
+        k.register_kprobe(Kprobe(symbol_name="_start"))
+
+
 # --- powers that are absent
 
 

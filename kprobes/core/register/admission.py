@@ -9,7 +9,7 @@ from ...arch._base import Insn
 from ...errors import BadLocation, Blacklisted, JprobeExists, NotFunctionEntry, NotText, TooBig
 from ..patch.rooms import Rooms
 from ..probe import Jprobe, Kprobe, Kretprobe, Probe
-from .blacklist import RETURNS_TWICE, Blacklist
+from .blacklist import UNFOLLOWED, Blacklist
 from .locate import Location, extent
 
 P = TypeVar("P", bound=Probe)
@@ -73,7 +73,7 @@ class Admission:
             NotFunctionEntry: the place is no function's entry.
             JprobeExists: there is another jprobe.
             TooBig: data_size is too large, or negative.
-            Blacklisted: the function returns twice, as setjmp does.
+            Blacklisted: the function returns twice, as setjmp does, or never, as _start.
         """
         if isinstance(probe, Kprobe):
             return
@@ -100,10 +100,10 @@ class Admission:
         if (
             isinstance(probe, Kretprobe)
             and place.symbol is not None
-            and place.symbol.name in RETURNS_TWICE
+            and place.symbol.name in UNFOLLOWED
         ):
             raise Blacklisted(
-                "returns twice, so its return cannot be followed",
+                UNFOLLOWED[place.symbol.name],
                 address=place.address,
                 symbol=place.symbol.name,
                 hint="use a kprobe",
