@@ -164,10 +164,16 @@ def test_a_hundred_thousand_slices(browser: Browser, tmp_path: Path) -> None:
     for key in ("timeline", "flame"):
         browser.show(f"{path.as_uri()}#{key}", 1200, 800)
         assert int(browser.ask(f"{CHART}.dataset.drawn")) > 500
-        browser.ask("let begun = performance.now(); for (let i = 0; i < 5; i++) { dispatchEvent(new KeyboardEvent('keydown')); "
-                    "document.dispatchEvent(new KeyboardEvent('keydown', {key: 'u'})); "
-                    "document.dispatchEvent(new KeyboardEvent('keydown', {key: '+'})); } window.spent = performance.now() - begun")
-        assert browser.ask("window.spent") < 5 * 1000, "a drawing takes a second"
+        spent = browser.ask("""new Promise(async (done) => { const spent = [];
+            for (let i = 0; i < 9; i++) {
+                const chart = CHART, key = chart.closest('section').id === 'flame' ? 'u' : i % 2 ? '-' : '+', begun = performance.now();
+                delete chart.dataset.drawn;
+                document.body.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+                spent.push(chart.dataset.drawn ? performance.now() - begun : 1e9);
+                await new Promise(requestAnimationFrame);
+            }
+            done(spent.sort((a, b) => a - b)); })""".replace("CHART", CHART))
+        assert spent[4] < 100, spent
     assert time.monotonic() - begun < 60
 
 

@@ -83,8 +83,11 @@ kp.views.flame = (place, data) => {
   };
 
   const label = (n) => n ? tree.names[tree.name[n]] : "all";
+  const made = new Map();
   const build = () => {
-    tree = columns(reversed ? backwards(trees[chosen]) : trees[chosen]);
+    const which = `${chosen} ${reversed} ${byBefore}`;
+    if (!made.has(which)) made.set(which, columns(reversed ? backwards(trees[chosen]) : trees[chosen]));
+    tree = made.get(which);
     focus = top = 0; trail = [];
     canvas.setAttribute("aria-label", `Flame graph: ${trees[chosen].label}. Arrow keys move, Enter zooms, Escape shows all.`);
     legend.replaceChildren(...(tree.compares

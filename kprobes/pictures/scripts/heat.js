@@ -25,9 +25,12 @@ kp.views.heat = (place, data) => {
   };
   const value = (y) => y <= 0 ? 0 : 2 ** ((y - 1) / data.per);
   // few calls: dark, but not as dark as a dark page
-  const tone = (share) => { const least = kp.isDark() ? .3 : .06; return d3.interpolateViridis(least + (.97 - least) * share); };
+  let tones = [];
+  const mix = () => { const least = kp.isDark() ? .3 : .06; tones = Array.from({length: 65}, (_, n) => d3.interpolateViridis(least + (.97 - least) * n / 64)); };
+  const tone = (share) => tones[Math.round(64 * share)];
   const shade = (count) => tone(most <= 1 ? .7 : Math.log(count) / Math.log(most));
   const draw = () => {
+    mix();
     const wide = place.clientWidth - 2, tall = Math.max(260, Math.min(460, innerHeight - 300));
     const g = kp.canvas(canvas, wide, tall), muted = kp.color("--muted"), line = kp.color("--line"), left = wide < 500 ? 60 : LEFT;
     const w = wide - left - 12, h = tall - TOP - BOTTOM, count = high - low + 1, cw = w / data.columns, ch = h / count;
