@@ -7,7 +7,7 @@ from typing import Any
 
 from .file import DAMAGE, children, text
 from .pieces import ADDRESS_FORMS, spans
-from .quick import InlinedCopy
+from .quick import InlinedCopy, may_name_template
 from .units import Function, Units, named, scopes_of
 
 
@@ -16,7 +16,7 @@ def inlined_copies(units: Units, name: str) -> Iterator[tuple[int, Function]]:
 
     Args:
         units: of a file.
-        name: of the function; scopes before it count, "geo::twice".
+        name: of the function, or of a template; scopes before it count, "geo::twice".
 
     Yields:
         (link address at which a copy begins, the function that it stands in).
@@ -128,13 +128,16 @@ def copies_at(function: Function, address: int, name: str) -> Iterator[Any]:
 
 
 def _is_called(die: Any, name: str) -> bool:
-    """Whether an entry has a name: its own, or that with all or some of the scopes around it.
+    """Whether an entry has a name: its own, or that with all or some of the scopes around it. An
+    instance of a template may be called without the arguments.
 
     Args:
         die: the entry that has the name; a definition's declaration.
         name: "twice", "Shape::twice" or "geo::Shape::twice".
     """
     own = text(die, "DW_AT_name")
+    if may_name_template(without_scopes(name)) and not own.startswith("operator"):
+        own = own.partition("<")[0]
     if not own or own == name:
         return bool(own)
     return name.endswith(f"::{own}") and f"::{scopes_of(die)}{own}".endswith(f"::{name}")

@@ -260,6 +260,13 @@ def _text_in(held: Sequence[memoryview], section: int, at: int, size: int) -> st
     return str(held[section][at : at + size], "utf-8", "backslashreplace")
 
 
+def may_name_template(name: str) -> bool:
+    """Whether a function's name without scopes may stand for all instances of a template: it has no
+    arguments, and is not of an operator, which may go on with `<`.
+    """
+    return "<" not in name and not name.startswith("operator")
+
+
 class InlinedCopy(NamedTuple):
     """An inlined copy of a function, as a scan in C has found it.
 
@@ -290,6 +297,7 @@ class CopyScanner:
         self._held = _sections_of_names(sections)
         self._words = words = _unit_words(sections)
         words.section("asked", name.encode("utf-8", "surrogatepass"))
+        words["templates"] = may_name_template(name)
         words["wanted"] = _COPIES
         most = max(len(sections.info) // _LEAST_ORIGIN, 1 << 12)
         words.provide_buffer("origins", 1 << most.bit_length(), _ORIGIN)

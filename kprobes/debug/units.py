@@ -48,6 +48,7 @@ from .quick import (
     SourceCode,
     copy_scanner,
     line_scanner,
+    may_name_template,
     place_scanner,
     quick_ranges,
     quick_scanner,
@@ -603,9 +604,10 @@ class Units:
             errors in DAMAGE: a section is damaged.
         """
         sections = self._sections
-        wanted = name.encode("utf-8", "surrogatepass") + b"\0"
+        start = name.encode("utf-8", "surrogatepass")
+        wanted = [start + b"\0", start + b"<"][: 1 + may_name_template(name)]
         texts = [all_of(sections.strings), all_of(sections.line_strings)]
-        places = [at for data in texts for at in _occurrences(data, wanted)]
+        places = [at for data in texts for each in wanted for at in _occurrences(data, each)]
         by_number = bool(places) and getattr(self.info, "debug_str_offsets_sec", None) is not None
         references = [at.to_bytes(4, sections.order) for at in dict.fromkeys(places)]
         info = all_of(sections.info)
@@ -613,7 +615,8 @@ class Units:
             if (
                 by_number
                 or any(
-                    info.find(each, header.first, header.end) >= 0 for each in (wanted, *references)
+                    info.find(each, header.first, header.end) >= 0
+                    for each in (*wanted, *references)
                 )
                 or self._scanner.has_originals_elsewhere(header)
             ):

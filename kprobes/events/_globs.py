@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 
 from ..errors import AmbiguousSymbol, EventError, UnknownSymbol
 from ..machine._base import Machine
+from ..names import demangle, is_mangled, means
 from ..symbols import Symbol, Symbols, perhaps_spelled, spellings, where_names_are
 from ._messages import make_error
 
@@ -19,7 +20,9 @@ QUOTES = ("'", '"')
 #: a name of C++ or Rust, in scopes or with arguments of a template
 _READABLE = re.compile(r"[A-Za-z_]\w*(?:(?:::|[<>,~])\w*)*", re.ASCII)
 #: behind a function's name in that of a copy with all its code
-_COPY = re.compile(r"(?:\.(?:constprop|isra|lto_priv|llvm)\.\d+)+", re.ASCII)
+_COPY = re.compile(r"(?:\.(?:constprop|isra|lto_priv|llvm|specialized)\.\d+)+", re.ASCII)
+#: behind it in that of a copy, or of the part that is left of a function whose beginning is inlined
+_PART = re.compile(r"(?:\.(?:constprop|isra|lto_priv|llvm|specialized|part)\.\d+)+", re.ASCII)
 _HEAD = re.compile(r"([prf])([^:]*)(?::(.*))?", re.ASCII | re.DOTALL)
 
 
@@ -31,7 +34,7 @@ class ExpandedPattern:
         text: the definition as written, its words joined by single blanks.
         pattern: the place as written.
         texts: (place, definition) of each, all with the same event's name.
-        inside: name of the inlined function whose copies the places are; "": they are none.
+        inside: name of the function some of whose inlined copies the places are; "": they are none.
     """
 
     text: str
@@ -192,7 +195,8 @@ def _in_source(words: list[str], machine: Machine) -> ExpandedPattern | None:
         machine,
     )
     name = body.removesuffix(INLINED)
-    return evolve(definitions, inside=name if all(p.inlined == name for p in found) else "")
+    is_named = any(p.inlined == name for p in found)
+    return evolve(definitions, inside=name if is_named else "")
 
 
 def _quoted(words: list[str], machine: Machine) -> ExpandedPattern:
@@ -264,24 +268,29 @@ def _of_one_name(words: list[str], machine: Machine) -> ExpandedPattern | None:
         named = [(f"{body} at {address:#x}", address) for address in error.addresses]
         return _definitions(words, named, machine)
     except UnknownSymbol:
-        copies = [symbol for symbol in symbols if _is_copy(symbol, body)]
-        if copies:
+        if copies := copied(symbols, body):
             return _definitions(words, [(each.name, each.address) for each in copies], machine)
     return None
 
 
-def _is_copy(symbol: Symbol, name: str) -> bool:
-    """Return True for a compiler's copy of a function of C, with all of the function's code.
+def copied(symbols: Symbols, name: str, parts: bool = False) -> list[Symbol]:
+    """Return the compiler's copies of a function that have its code out of line.
 
     Args:
-        symbol: that may be one.
-        name: the function's.
+        symbols: where to look.
+        name: the function's, in C++ with scopes or without parameters.
+        parts: True: also what is left of a function whose beginning is inlined (`name.part.0`).
+            Else a copy has all code.
     """
-    return (
-        symbol.name.startswith(f"{name}.")
-        and symbol.kind == "func"
-        and _COPY.fullmatch(symbol.name, len(name)) is not None
-    )
+    behind = _PART if parts else _COPY
+    found = []
+    for symbol in symbols:
+        base, dot, rest = symbol.name.partition(".")
+        if not dot or symbol.kind != "func" or not behind.fullmatch(dot + rest):
+            continue
+        if base == name or (is_mangled(base) and means(name, demangle(base))):
+            found.append(symbol)
+    return found
 
 
 def _is_pattern(place: str) -> bool:

@@ -15,6 +15,7 @@ from ..debug.sources import SourcePlace
 from ..errors import AmbiguousSymbol, UnknownSymbol
 from ..machine._base import Machine
 from ..symbols import SourceLine
+from ._globs import copied
 from ._messages import make_error
 
 _LINE: Final = re.compile(r"(.+):(\d{1,9})")
@@ -152,17 +153,24 @@ class _Places:
         return [SourcePlace(found[label], name)]
 
     def _unnamed(self, place: str) -> list[SourcePlace] | None:
-        """Return the inlined copies of a function that has no code of its own.
+        """Return the inlined copies of a function of whose name there is no symbol, and its copies
+        that are not inlined: as gdb's `break`.
 
         Args:
             place: the function's name, in C++ perhaps with scopes.
 
         Returns:
-            The places; None: there are no copies, or it is no name.
+            The places, by address; None: there are no inlined copies, or it is no name.
         """
         if not _NAME.fullmatch(place):
             return None
-        return self._info.copies(place) or None
+        inlined = self._info.copies(place)
+        if not inlined:
+            return None
+        whole = copied(self._symbols, place, parts=True)
+        found = {symbol.address: SourcePlace(symbol.address, symbol.name) for symbol in whole}
+        found |= {each.address: each for each in inlined}
+        return [found[address] for address in sorted(found)]
 
     def _copies(self, name: str, otherwise: str) -> list[SourcePlace]:
         """Return the inlined copies of a function.

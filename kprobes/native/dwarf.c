@@ -91,6 +91,7 @@ static void pass(struct cursor *c, u64 size)
  *   functions, types, scopes, copies   what is found: struct function, struct type, struct scope,
  *             struct copy, and how many fit, and how many there are
  *   asked     address of the name, without scopes, of the functions whose copies are wanted
+ *   templates 1: those of a template of this name are wanted, too: arguments may follow the name
  *   origins   a table of struct origin, kept from unit to unit: entries of these functions.
  *             A power of two
  *   elsewhere 1: entries of the unit may be copies of entries of other units
@@ -114,7 +115,7 @@ static void pass(struct cursor *c, u64 size)
     X(origins) X(origins_room) X(origins_count) X(copies) X(copies_room) X(copies_count) \
     X(elsewhere) X(ranges) X(ranges_size) X(places) X(places_room) X(places_count) X(held) X(held_room) X(lines) \
     X(lines_size) X(line) X(rows) X(rows_room) X(rows_count) X(has_top) X(base) X(lists_base) \
-    X(table_of_lines)
+    X(table_of_lines) X(templates)
 EXPORT const char unit_words[] = UNIT_WORDS(NAME);
 struct unit { UNIT_WORDS(WORD) };
 enum { FUNCTIONS = 1, TYPES = 2, COPIES = 4 };
@@ -923,7 +924,8 @@ static int is_asked(const struct unit *u, const struct name *name)
     for (u64 n = 0; n < u->asked_size; n++)
         if (in.data[n] != asked[n])
             return 0;
-    return !in.data[u->asked_size];
+    u8 behind = in.data[u->asked_size];
+    return !behind || (behind == '<' && u->templates);
 }
 
 #define DEEPEST_BLOCK 1024

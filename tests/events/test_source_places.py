@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -174,13 +175,14 @@ COPIES = """
 namespace geo {
 struct Box { int w; INLINE int twice(int q) const { MIX(q); q *= 2; MIX(q); return q + w; } };
 template <typename T> struct Pair { T a; INLINE T sum(T b) const { MIX(b); b += a; MIX(b); return b; } };
+template <typename T> static inline INLINE T lower(T n) { MIX(n); n -= 3; return n; }
 static inline INLINE int operator<<(Box b, int n) { MIX(n); n += b.w; MIX(n); return n; }
 inline __attribute__((noinline)) int kept_once(int n) { Box b{n}; n = b.twice(n); MORE; return b.twice(n); }
 }
 static inline INLINE int twice(int q) { MIX(q); q *= 2; MIX(q); return q; }
 extern "C" __attribute__((noinline, used)) int NAME(int n) {
   geo::Box b{n}; geo::Pair<int> p{n};
-  n = b.twice(n); n = twice(n); n = p.sum(n); n = b << n;
+  n = b.twice(n); n = twice(n); n = p.sum(n); n = b << n; n = geo::lower<int>(n) + geo::lower<char>(n);
   return geo::kept_once(n);
 }
 """
@@ -204,7 +206,9 @@ def copied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     ("twice", {"first": 2, "second": 2, "kept_once": 2}), ("geo::Box::twice", {"first": 1, "second": 1, "kept_once": 2}),
     ("Box::twice", {"first": 1, "second": 1, "kept_once": 2}), ("ox::twice", {}), ("sum", {"first": 1, "second": 1}),
     ("geo::Pair<int>::sum", {"first": 1, "second": 1}), ("geo::Pair<long>::sum", {}), ("operator<<", {"first": 1, "second": 1}),
-    ("geo::operator<<", {"first": 1, "second": 1}), ("none", {})])
+    ("geo::operator<<", {"first": 1, "second": 1}), ("none", {}), ("geo::lower", {"first": 2, "second": 2}),
+    ("geo::lower<int>", {"first": 1, "second": 1}), ("lower<char>", {"first": 1, "second": 1}), ("low", {}),
+    ("operator", {})])
 def test_copies_of_host_code_are_pythons(copied: Path, name: str, places: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Copies are found in all units, and none in a function that the linker has thrown away."""
     for without in (False, True):
@@ -217,6 +221,45 @@ def test_copies_of_host_code_are_pythons(copied: Path, name: str, places: dict[s
             assert all(m.symbols.covering(place.address) is not None for place in found)
             if places:
                 assert len(Kprobes(m).event(f"p '{name}%inlined'").places) == len(found)
+
+
+SPLIT = """
+volatile int sink;
+struct P { int a, b; };
+static NOINLINE int whole(int a, int b, int c) { sink = a; for (int i = 0; i < b; i++) sink += c; return sink + a; }
+static int rare(int n) { if (__builtin_expect(n > 1000, 0)) { sink = n; sink++; __builtin_trap(); } return n * 2; }
+static int both(struct P *p, int k) {
+  if (p->a > 10) { for (int i = 0; i < 40; i++) { sink += i * k; sink ^= p->b; sink += 3 * i; sink -= i; } return sink; }
+  return p->a + k; }
+int first(struct P *p) { return both(p, 3) + whole(1, p->a, 7) + rare(p->a); }
+int second(struct P *p) { return both(p, 4) + whole(2, p->b, 7) + rare(p->b * 3) + rare(sink); }
+int main(int argc, char **argv) { struct P p = {argc, 2}; return first(&p) + second(&p); }
+"""
+
+
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not here")
+@pytest.mark.parametrize("compiler", ["gcc -O2", "gcc -O3", "g++ -O2", "zig -O2"])
+def test_a_name_means_all_copies_as_gdbs_break(compiler: str, tmp_path: Path) -> None:
+    """Of rare(), GCC inlines the beginning and keeps the rest as rare.part.0; of whole() a copy is left, whole.constprop.0."""
+    name, level = compiler.split()
+    zig = [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-musl"]
+    if name != "zig" and shutil.which(name) is None:
+        pytest.skip(f"there is no {name}")
+    (tmp_path / "split.c").write_text(SPLIT)
+    subprocess.run([*(zig if name == "zig" else [name]), "-DNOINLINE=__attribute__((noinline))", "-g", level, "-static",
+                    *(() if name == "zig" else ("-fno-ipa-icf",)), "split.c", "-o", "split"], cwd=tmp_path, check=True,
+                   capture_output=True)
+    kinds = set()
+    for function in ("whole", "rare", "both"):
+        told = subprocess.run(["gdb", "-nx", "-q", "-batch", "-ex", f"break {function}", "-ex", "info breakpoints", "split"],
+                              cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        wanted = re.findall(r"^[\d.]+ .* y +(0x[0-9a-f]+)", told, re.MULTILINE)
+        with UnicornMachine.load(tmp_path / "split") as m, Kprobes(m) as k:
+            places = k.event(f"p {function}").places
+            assert wanted and len(places) == len(wanted), (function, told, places)
+            names = [m.symbols.describe(place.definition.address) for place in places]
+            kinds |= {each.partition("+")[0].partition(".")[2] for each in names}
+    assert name == "zig" or kinds >= {"", "part.0", "constprop.0"}
 
 
 def test_copies_are_found_without_reading_entries(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
