@@ -3,6 +3,8 @@ between; files."""
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import struct
 import subprocess
@@ -338,14 +340,25 @@ def test_lcov_with_functions(tmp_path: Path) -> None:
         assert "walk(" in "".join(text[functions["walk"][0] - 2:functions["walk"][0]])
         assert {*lcov(some.contents("lcov").decode())["cases.c"][0]} == {"good_overflow_byte"}
         c.save(tmp_path / "x.html", sources=GUEST.parent.parent)
-        html = (tmp_path / "x.html").read_text()
-        assert html.count("<tr class=\"hit\">") > 5 and "GOOD(overflow_byte) { return fill(13); }" in html
-        assert "#include &lt;stddef.h&gt;" in html and "good_overflow_byte</td>" in html
-        c.save(tmp_path / "y.html", sources="nowhere")
-        assert "stddef" not in (tmp_path / "y.html").read_text()
+        (shown,) = page_files(tmp_path / "x.html")
+        assert shown["name"] == "cases.c" and shown["text"] == text
+        counts = dict(zip(shown["lines"][::2], shown["lines"][1::2], strict=True))
+        assert counts[line] == 3 and "GOOD(overflow_byte) { return fill(13); }" in shown["text"][line - 1]
+        assert ["good_overflow_byte", line, 3] in shown["functions"]
+        page = (tmp_path / "x.html").read_text()
         parser = Tags()
-        parser.feed(html)
-        assert parser.open == []
+        parser.feed(page)
+        assert parser.open == [] and "files could not be read" not in page
+        c.save(tmp_path / "y.html", sources="nowhere")
+        assert page_files(tmp_path / "y.html")[0]["text"] is None
+        assert "1 of 1 files could not be read" in (tmp_path / "y.html").read_text()
+
+
+def page_files(path: Path) -> list[dict[str, Any]]:
+    """The files that a page of coverage draws."""
+    found = re.search(r'<script type="application/json">(.*?)</script>', path.read_text(), re.DOTALL)
+    assert found
+    return list(json.loads(found[1])["files"])
 
 
 def lcov(text: str) -> dict[str, tuple[dict[str, tuple[int, int]], dict[int, int]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from browser import Browser
 
 from kprobes import Kprobes, Trace, UnicornMachine
 from kprobes.pictures.page import ChartView, page
+from kprobes.tracing.coverfiles import SourceCoverage, coverage_page
 from kprobes.tracing.html import PICTURES, page_of
 
 DEMO = Path(__file__).parent.parent / "examples" / "demo.x86_64"
@@ -287,3 +289,33 @@ def test_a_large_call_graph_begins_with_what_can_be_read(browser: Browser, tmp_p
         assert browser.ask(f"""(() => {{ const all = {CHART}.querySelector('svg').getBoundingClientRect();
             return [...{CHART}.querySelectorAll('svg g g')].every((e) => {{ const r = e.getBoundingClientRect();
             return r.left >= all.left - 1 && r.right <= all.right + 1 && r.top >= all.top - 1 && r.bottom <= all.bottom + 1 }}) }})()""")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["wide", "narrow"])
+def test_a_page_of_coverage(browser: Browser, size: tuple[int, int], tmp_path: Path) -> None:
+    """A table of files, and of each its lines with their counts; n goes to the next that were not executed."""
+    source = tmp_path / "long.c"
+    source.write_text("".join(f"line {n} \u001b[31m\f<b>\n" for n in range(1, 30_001)))
+    sources = {str(source): SourceCoverage(Counter({n: n % 7 for n in range(2, 30_000, 2)}), {LONG: (70, 3), "other": (900, 0)}),
+               "gone.c": SourceCoverage(Counter({5: 0}), {})}
+    (path := tmp_path / "x.html").write_bytes(coverage_page(sources, tmp_path))
+    for dark in (False, True):
+        browser.show(f"{path.as_uri()}?theme={'dark' if dark else 'light'}", *size)  # one that was chosen before is kept
+        assert "1 of 2 files could not be read" in browser.ask("document.querySelector('.warning').textContent")
+        assert browser.ask("parseInt(getComputedStyle(document.body).backgroundColor.slice(4)) < 80") == dark
+        begun = time.monotonic()
+        browser.ask("document.querySelector('tbody tr').focus()")
+        browser.press("Enter")
+        assert browser.ask(f"{CHART}.dataset.drawn") == "30000" and time.monotonic() - begun < 5
+        assert browser.ask("document.querySelector('#line-8').innerText").split() == ["8", "1", "line", "8", "\\x1b[31m\\x0c<b>"]
+        assert browser.ask("document.querySelector('#line-14').className") == "missed"
+        assert "measure" in browser.ask("document.querySelector('table.rows').textContent")
+        for line in ("14", "28"):
+            browser.press("n")
+            assert browser.ask("document.querySelector('.at').id") == f"line-{line}"
+            inside = "(r => r.top >= 0 && r.bottom <= innerHeight)(document.querySelector('.at').getBoundingClientRect())"
+            assert browser.ask(inside)
+        assert browser.ask("document.documentElement.scrollWidth <= innerWidth")
+        browser.press("Escape")
+        assert browser.ask("document.querySelectorAll('tbody tr').length") == 2
+        assert browser.errors == []

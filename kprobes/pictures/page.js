@@ -216,9 +216,14 @@ const kp = (() => {
       body.replaceChildren(...ordered.slice(0, most).map((row) => {
         const line = el("tr", {}, ...columns.map(([, isNumber, of, text]) => el("td", {className: isNumber ? "n" : "",
           title: isNumber ? "" : String(of(row))}, text ? text(row) : String(of(row)))));
-        if (picked) { line.style.cursor = "pointer"; line.addEventListener("click", () => picked(row)); }
+        if (picked) {
+          line.tabIndex = 0;
+          line.style.cursor = "pointer";
+          line.addEventListener("click", () => picked(row));
+          line.addEventListener("keydown", (event) => { if (event.key === "Enter") { picked(row); event.preventDefault(); event.stopPropagation(); } });
+        }
         return line;
-      }));
+      }), ...(rows.length > most ? [el("tr", {}, el("td", {className: "said", colSpan: columns.length}, `and ${number(rows.length - most)} more: sort, or search`))] : []));
     };
     fill();
     return el("div", {className: "panel wide"}, el("table", {className: "rows"},

@@ -3,8 +3,8 @@ needs no other file.
 
 For a page of HTML of one's own (coverage, reports):
 
-    page("Coverage of demo", [ChartView(key="lines", title="Lines", body="<table>...</table>")],
-         facts=["92 % of 1,204 lines"], style="td.hit { background: var(--good) }")
+    page("Trials of demo", [ChartView(key="trials", title="Trials", body="<table>...</table>")],
+         facts=["92 % of 1,204 trials"], style="td.hit { background: var(--good) }")
 
 `body` and `style` are trusted: escape what comes of a guest or a file with `escaped`. Colours are
 variables that both themes have: --ink, --muted, --line, --panel, --ground, --accent; --good, --bad,
@@ -31,6 +31,7 @@ CHARTS: Mapping[str, tuple[str, ...]] = {
     "heat": ("d3",),
     "histogram": ("uplot",),
     "callgraph": ("d3", "dagre"),
+    "coverage": (),
 }
 #: library -> what it is called, and its licence
 LIBRARIES = {

@@ -22,9 +22,9 @@ from .coverfiles import (
     ExecutionCounts,
     Module,
     SourceCoverage,
+    coverage_page,
     drcov,
     lcov,
-    page,
     source_coverage,
 )
 
@@ -285,7 +285,7 @@ class Coverage:
         if format == "lcov":
             return lcov(self._sources())
         if format == "html":
-            return page(self._sources(), os.fspath(sources))
+            return coverage_page(self._sources(), os.fspath(sources))
         return bytes(self.bitmap)
 
     def _drcov(self) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import posixpath
 import re
 import struct
@@ -21,7 +20,12 @@ from ..debug.quick import AddressScope
 from ..debug.sources import scopes_at
 from ..debug.units import units_of
 from ..image import LoadedFile
+from ..names import readable
+from ..pictures.page import ChartView, page
 from ..symbols import CONTROLS
+
+#: characters that control a terminal, but those of texts of several lines
+_LINES = {code: shown for code, shown in CONTROLS.items() if chr(code) not in "\t\n"}
 
 #: bytes of guest memory that stand for a module of their own, where blocks are in none
 REACH = 1 << 31
@@ -432,92 +436,59 @@ def _record(name: str, source: SourceCoverage) -> str:
 
 # --- HTML
 
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Coverage</title><style>
-body {{ font-family: sans-serif; margin: 2em; color: #222; background: #fff }}
-table {{ border-collapse: collapse }} td, th {{ padding: 0 .8em; text-align: right }}
-td.text, th.text {{ text-align: left }} pre {{ margin: 0 }}
-table.lines {{ font-family: monospace }} .hit {{ background: #d9f2d9 }} \
-.missed {{ background: #f8d7d7 }}
-</style></head><body><h1>Coverage</h1>
-<table><tr><th class="text">file</th><th>lines</th><th>executed</th><th>percent</th>\
-<th>functions</th>
-<th>entered</th></tr>
-{rows}</table>
-{files}</body></html>
-"""
 
-
-def page(sources: dict[str, SourceCoverage], folder: str | Path) -> bytes:
-    """Return a page of HTML: a table of the source files, then each line with its executions.
+def coverage_page(sources: dict[str, SourceCoverage], folder: str | Path) -> bytes:
+    """Return a page of HTML: a table of the source files, and of each its lines and functions with
+    how often they were executed.
 
     Args:
         sources: path of a source file -> what of it was executed.
         folder: where relative paths begin. A file that cannot be read is shown without its text.
     """
-    rows, files = [], []
-    for n, (name, source) in enumerate(sorted(sources.items())):
-        hit = sum(map(bool, source.lines.values()))
-        entered = sum(count > 0 for _, count in source.functions.values())
-        rows.append(
-            '<tr><td class="text"><a '
-            f'href="#f{n}">{_text(name)}</a></td><td>{len(source.lines)}</td>'
-            f"<td>{hit}</td><td>{100 * hit / len(source.lines):.1f}</td>"
-            f"<td>{len(source.functions)}</td>"
-            f"<td>{entered}</td></tr>\n"
-        )
-        files.append(
-            f'<h2 id="f{n}">{_text(name)}</h2>\n{_functions(source)}<table class="lines">\n'
-            f"{''.join(_rows(source, _read(Path(folder) / name)))}</table>\n"
-        )
-    return _PAGE.format(rows="".join(rows), files="".join(files)).encode()
+    files = [
+        {
+            "name": name.translate(CONTROLS),
+            "lines": [number for line in sorted(source.lines.items()) for number in line],
+            "functions": [
+                (readable(function).translate(CONTROLS), line, count)
+                for function, (line, count) in sorted(
+                    source.functions.items(), key=lambda row: row[1][0]
+                )
+            ],
+            "text": _read(Path(folder) / name),
+        }
+        for name, source in sorted(sources.items())
+    ]
+    lines = [count for source in sources.values() for count in source.lines.values()]
+    entered = [count for source in sources.values() for _, count in source.functions.values()]
+    unread = sum(file["text"] is None for file in files)
+    return page(
+        "Coverage",
+        [ChartView(key="coverage", title="Source files", chart="coverage", data={"files": files})],
+        facts=[
+            f"{_share(lines)} of {len(lines):,} lines",
+            f"{_share(entered)} of {len(entered):,} functions",
+            f"{len(files):,} file{'s' * (len(files) != 1)}",
+        ],
+        warnings=[
+            f"{unread:,} of {len(files):,} files could not be read, and are shown without their "
+            "text: say where relative paths begin (sources=, --sources)."
+        ]
+        * bool(unread),
+    ).encode()
 
 
-def _functions(source: SourceCoverage) -> str:
-    """Return an HTML table of a source file's functions: name, first line, and how often
-    entered.
+def _share(counts: Collection[int]) -> str:
+    """Return the share of counts that are not 0, in per cent."""
+    return f"{100 * sum(map(bool, counts)) / max(len(counts), 1):.1f} %"
+
+
+def _read(path: Path) -> list[str] | None:
+    """Return the lines of a source file, without characters that control a terminal; None where it
+    cannot be read.
     """
-    rows = "".join(
-        f'<tr class="{"hit" if count else "missed"}"><td '
-        f'class="text">{_text(name)}</td><td>{line}</td>'
-        f"<td>{count}</td></tr>\n"
-        for name, (line, count) in sorted(source.functions.items(), key=lambda row: row[1][0])
-    )
-    return (
-        '<table><tr><th class="text">function</th><th>line</th><th>entered</th></tr>\n'
-        f"{rows}</table>\n"
-    )
-
-
-def _rows(source: SourceCoverage, text: list[str]) -> Iterator[str]:
-    """Yield a row of HTML for each line of a source file.
-
-    Args:
-        source: the executed lines.
-        text: the lines of the file; where there are none, only lines that have code get a row.
-    """
-    for line in range(1, len(text) + 1) if text else sorted(source.lines):
-        count = source.lines.get(line)
-        kind = "" if count is None else f' class="{"hit" if count else "missed"}"'
-        words = text[line - 1] if text else ""
-        yield (
-            f"<tr{kind}><td>{line}</td><td>{'' if count is None else count}</td>"
-            f'<td class="text"><pre>{_text(words)}</pre></td></tr>\n'
-        )
-
-
-def _read(path: Path) -> list[str]:
-    """Return the lines of a source file; [] where it cannot be read."""
     try:
-        return path.read_text(errors="replace").splitlines()
+        text = path.read_text(errors="replace")
     except (OSError, ValueError):
-        return []
-
-
-def _text(words: str) -> str:
-    """Return words with HTML's special characters escaped, and without characters that control a
-    terminal.
-    """
-    return html.escape(
-        words.translate({code: shown for code, shown in CONTROLS.items() if code != ord("\t")})
-    )
+        return None
+    return text.removesuffix("\n").translate(_LINES).split("\n")
