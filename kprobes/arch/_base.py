@@ -23,7 +23,6 @@ from ._calls import (
     Frame,
     Interrupted,
     Linkage,
-    RealArguments,
     Results,
     Returning,
     Skips,
@@ -35,7 +34,7 @@ from ._tables import Table
 __all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Bundles", "Decoded", "Entry",
            "ExceptionReturns", "Executing", "Files", "Frame", "Insn", "Interrupted", "Jump",
            "Lane", "Linkage", "Order", "OutOfLine", "Pointers",
-           "RealArguments", "Registers", "Results", "Returning", "Simulate", "Skips", "Table",
+           "Registers", "Results", "Returning", "Simulate", "Skips", "Table",
            "Traps", "Walking",
            "displacement", "identity", "plain_address", "signed", "verbatim"]
 

@@ -32,30 +32,6 @@ class Results:
 
 
 @frozen(kw_only=True)
-class RealArguments:
-    """Where C functions get floating-point numbers of 4 and 8 bytes, and return them.
-
-    A number that finds no register goes to the stack, in a word of its own.
-
-    Attributes:
-        registers: of arguments, in order.
-        result: register of the result.
-        high: True: a number of 4 bytes is in the highest bytes of its register; False: in the
-            lowest.
-        boxed: True: the bits above a number of 4 bytes are ones.
-        spare: True: a number that finds no register goes into one for integers, while there is one.
-        count: register that has the number of registers taken; "": none has.
-    """
-
-    registers: tuple[str, ...]
-    result: str
-    high: bool = False
-    boxed: bool = False
-    spare: bool = False
-    count: str = ""
-
-
-@frozen(kw_only=True)
 class Abi:
     """The calling convention of ordinary C functions, for integers and pointers."""
 
@@ -64,7 +40,6 @@ class Abi:
     #: registers of pointers, where these are counted apart; args and argument() are integers then
     pointers: tuple[str, ...] = ()
     results: Results | None = None  #: of what is no word; None: not known
-    reals: RealArguments | None = None  #: of floating-point numbers; None: not known
     char_signed: bool = True  #: whether C's `char` has a sign where nothing says it
     stack_args: int = 0  #: bytes from sp, at function entry, to the first argument on the stack
     stack_align: int = 16  #: alignment of sp at a call, in bytes

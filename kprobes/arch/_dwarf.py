@@ -83,6 +83,12 @@ class DwarfFacts:
         first_real_argument: number of the first floating-point register that has parameters.
         widest_real: bytes of the widest number that these registers pass, unless `real_flags` say
             it.
+        boxed: True: in the bits of a floating-point register above a shorter number are ones.
+        sign_extended: True: a register has a 32-bit integer as a signed one of 64 bits, also an
+            unsigned one.
+        variadic_reals: True: floating-point numbers behind `...` are passed as others are.
+        real_count: register that has the number of floating-point registers that a call passes
+            arguments in; "": none has.
         long_double: bytes of a `long double` -> its format: "x87" or "quad".
     """
 
@@ -101,4 +107,8 @@ class DwarfFacts:
     result_flags: ResultFlags | None = None
     first_real_argument: int = 0
     widest_real: int = 0
+    boxed: bool = False
+    sign_extended: bool = False
+    variadic_reals: bool = False
+    real_count: str = ""
     long_double: Mapping[int, str] = field(factory=lambda: {16: "quad"})

@@ -153,6 +153,9 @@ class RiscvRules(PassingRules):
             return ()
         if numbers[0].offset:
             raise NotKnown("it or a parameter before it begins with bytes of no member")
+        # the type of a bit field reaches into the next number: GCC passes them apart, LLVM does not
+        if len(numbers) == 2 and numbers[0].offset + numbers[0].size > numbers[1].offset:
+            raise NotKnown("compilers differ about bit fields in it or in a parameter before it")
         parts = list[ParameterPart]()
         for n, number in enumerate(numbers):
             end = numbers[n + 1].offset if n + 1 < len(numbers) else type.size

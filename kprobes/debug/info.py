@@ -6,24 +6,26 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from ..arch._base import Arch, Results
-from ..arguments import checked
-from ..errors import GuestFault, UnknownSymbol, Unsupported
+from ..arguments import checked, kind_of
+from ..errors import BadArgument, GuestFault, UnknownSymbol, Unsupported
 from ..image import LoadedFile, has_dwarf, is_of_same_build
 from ..regs import Regs
 from ..symbols import SourceLine, Symbols
 from .arguments import EntryArguments
+from .calls import TypedCall
 from .expression import UnknownValue
 from .file import DAMAGE, flags_of, text
 from .inlined import copies_at
 from .lines import source_path
 from .markers import Marker, markers_of
 from .numbers import number, single_of_double
-from .passing import Arrival, FunctionEntry, is_of_btf, result_of
+from .passing import Arrival, FunctionEntry, is_copied, is_of_btf, result_of
 from .places import SourceFrame, frames, told
 from .placing import ParameterPart
+from .prototypes import FileConvention, parsed
 from .registers import facts, register
 from .scopes import (
     FrameVariables,
@@ -414,16 +416,54 @@ class DebugInfo:
             return flags_of(file)
         return flags_of(file, known.attribute, known.section, known.at)
 
-    def doubles_in_registers(self) -> bool:
-        """Return False where a loaded file says that its functions get a double otherwise than in
-        one floating-point register, as soft-float code does.
+    def typed_call(
+        self, arguments: Sequence[Any], prototype: str | Literal[True], entry: int
+    ) -> TypedCall:
+        """Prepare a call of a function by its types.
+
+        Args:
+            arguments: as of TypedCall.
+            prototype: the types, as C writes them; True: debug information has them.
+            entry: address of the function, without mode bits.
+
+        Raises:
+            BadArgument: the types are not known, `prototype` is none, or the arguments are not of
+                these types.
+            Unsupported: how the architecture, or the file, passes a type is not known; or the
+                compiler has removed parameters.
         """
+        if prototype is not True:
+            types = parsed(prototype, self.arch, self.type, self._convention_at(entry))
+        else:
+            function = self._entry(entry)
+            if function is None:
+                odd = [(n, one) for n, one in enumerate(arguments, 1) if not isinstance(one, int)]
+                why = f"argument {odd[0][0]} is {kind_of(odd[0][1])}, and " if odd else ""
+                raise BadArgument(
+                    f"{why}the function's types are not known",
+                    hint='say them, as in prototype="double f(double, int)"; debug information '
+                    "also does",
+                )
+            types = function.prototype()
+        return TypedCall(self, self._machine, types, arguments)
+
+    def _convention_at(self, address: int) -> FileConvention:
+        """Return what the file that has a function says of how it is called.
+
+        Where that file is not known, all loaded ones have to agree; where there is none, functions
+        get floating-point numbers in registers.
+        """
+        symbol = self._machine.symbols.covering(address)
+        files = [file for file in self.files if symbol and file.module == symbol.module]
+        flags = {self._real_flags_of(file) for file in files or self.files} - {None}
         known = facts(self.arch).real_flags
-        if known is None:
-            return True
-        flags = [self._real_flags_of(file) for file in self.files]
-        ways = [known.ways.get(one & known.mask) for one in flags if one is not None]
-        return all(way in (None, "registers") for way in ways)
+        if not flags and known is not None and not self.files:
+            flags = {bits for bits, way in known.ways.items() if way == "registers"}
+        abi = self.arch.abi
+        results = None if abi is None else abi.results
+        if len(files) == 1:
+            results = self._results_of(files[0])
+        return FileConvention(flags.pop() if len(flags) == 1 else None, results, is_copied)
 
     def _results_of(self, file: LoadedFile) -> Results | None:
         """Return where functions of a file return structures; None: not known.

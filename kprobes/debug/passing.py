@@ -16,6 +16,7 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from ..arch._base import Arch, Results
+from ..errors import Unsupported
 from .btf_units import PRODUCER
 from .convention import (
     call_rules,
@@ -30,6 +31,7 @@ from .copying import NotTold, is_copied_by_function, tells_copying
 from .expression import UnknownValue
 from .file import DAMAGE, children, text
 from .placing import NotKnown, ParameterPart, is_empty
+from .prototypes import FileConvention, Prototype
 from .registers import facts, has_windows, register
 from .scopes import Variable
 from .signatures import type_entry
@@ -152,6 +154,17 @@ def _is_copied(type: CType, language: int, producer: str) -> bool:
     )
 
 
+def is_copied(type: CType) -> bool:
+    """Whether C++ copies a structure of debug information by a function of its own.
+
+    Raises:
+        NotKnown: debug information does not say.
+    """
+    unit = type.definition.cu.get_top_DIE()
+    language = constant(unit, "DW_AT_language") or 0
+    return _is_copied(type, language, text(unit, "DW_AT_producer"))
+
+
 class FunctionEntry:
     """Finds where a function's parameters are at its entry, and its result when it returns.
 
@@ -191,6 +204,25 @@ class FunctionEntry:
     def _homes(self) -> list[bool]:
         """Whether each parameter lies at one place of the frame all the time."""
         return [self._has_home(variable.die) for variable in self._variables]
+
+    def prototype(self) -> Prototype:
+        """Return the function's types, by which it can be called.
+
+        Raises:
+            Unsupported: the compiler has changed how it is called.
+        """
+        why = self._changed() or self.result_changed()
+        numbers = [variable.parameter for variable in self._variables]
+        if not why and numbers != [*range(len(numbers))]:
+            why = "the compiler has removed parameters"
+        if why:
+            raise Unsupported(
+                f"the function cannot be called by its types: {why}",
+                hint="prototype= says the types that the code has",
+            )
+        file = FileConvention(self._flags, self._results, self._copied)
+        types = tuple(variable.type for variable in self._variables)
+        return Prototype(self._result(), types, self._is_variadic(), file)
 
     def arrivals(self) -> list[tuple[Variable, Arrival]]:
         """Return (parameter, where the caller puts it) of each parameter, in order."""

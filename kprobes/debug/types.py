@@ -730,7 +730,32 @@ def _type_of(die: Any) -> Any:
 
 
 class Derived(CType):
-    """A pointer or array type that is made here, not read from an entry of a file."""
+    """A number, pointer or array type that is made here, not read from an entry of a file."""
+
+    @classmethod
+    def number(cls, kind: str, name: str, size: int, signed: bool, arch: Arch) -> Derived:
+        """Make the type of a number, or void.
+
+        Args:
+            kind: "int", "float", "bool" or "void".
+            name: as C writes it.
+            size: bytes; 0 of void.
+            signed: of an integer.
+            arch: the guest's architecture.
+        """
+        made = cls(None, arch.bits // 8, arch.order.value, lambda die: None)
+        made.__dict__.update(
+            kind=kind,
+            name=name,
+            base_name=name,
+            size=size,
+            bits=8 * size,
+            order=arch.order.value,
+            signed=signed,
+            target=None,
+            values={},
+        )
+        return made
 
     @classmethod
     def of(cls, target: CType, arch: Arch, count: int | None) -> Derived:

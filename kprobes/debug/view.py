@@ -645,10 +645,10 @@ def store(machine: ViewedMemory, type: CType, address: int, value: Any) -> None:
         BadArgument: the type is no number, pointer or array of them, or the value is none that
             fits.
     """
-    machine.write(address & machine.arch.mask, _packed(type, value))
+    machine.write(address & machine.arch.mask, packed(type, value))
 
 
-def _packed(type: CType, value: Any) -> bytes:
+def packed(type: CType, value: Any) -> bytes:
     """Return the bytes that memory has of a value of a type.
 
     Args:
@@ -705,7 +705,7 @@ def _packed_array(type: CType, element: CType, value: Any) -> bytes:
             f"{type.name} has {type.count} elements, not {len(value)}",
             hint="write all of them, or single ones by their index",
         )
-    return b"".join(_packed(element, each) for each in value)
+    return b"".join(packed(element, each) for each in value)
 
 
 def _not_written(type: CType, value: Any) -> BadArgument:

@@ -6,7 +6,6 @@ import ctypes
 from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import count
 from operator import index
 from typing import Any, Protocol, Union
 
@@ -46,7 +45,6 @@ class Passing:
         self,
         memory: ArgumentMemory,
         arguments: Sequence[Argument],
-        places: Sequence[int] | None = None,
     ) -> None:
         """Check the arguments of a call, and convert them. Nothing is written to the guest.
 
@@ -54,7 +52,6 @@ class Passing:
             memory: the guest's, where buffers and strings will be copied to.
             arguments: integers, None (0), text and buffers; what is in a buffer afterwards is
                 copied back where it can be written.
-            places: the number of each in the call, for errors; None: 1, 2, 3 ...
 
         Raises:
             BadArgument: one cannot be passed.
@@ -62,8 +59,7 @@ class Passing:
         self._memory = memory
         self._arch = memory.arch
         self._arguments = [
-            register_value(self._arch, place, value)
-            for place, value in zip(places or count(1), arguments)  # noqa: B905 (endless)
+            register_value(self._arch, place, value) for place, value in enumerate(arguments, 1)
         ]
         self._copies: list[tuple[int, bytearray | memoryview | None, int]] = []
 
@@ -81,18 +77,36 @@ class Passing:
             NoMemory: there is no room for a copy.
             GuestFault: arguments, or the end of a back chain, go on the stack, which is not mapped.
         """
+        abi, _ = self._convention()
+        self._set_words(regs, *self._sorted(abi))
+
+    def _convention(self) -> tuple[Abi, int]:
+        """Return the calling convention, and the bytes of the return address that a call pushes.
+
+        Raises:
+            Unsupported: the architecture has no calling convention.
+        """
         abi, linkage = self._arch.abi, self._arch.linkage
         if abi is None or linkage is None:
             raise Unsupported(
                 f"{self._arch.name} has no calling convention", python="set registers and use run()"
             )
-        if not self._arguments:
-            self._make_room(regs, abi, linkage.pushed, 0)
-            return
-        pointers, words = self._sorted(abi)
-        self._make_room(
-            regs, abi, linkage.pushed, max(len(words) - len(abi.args), 0) * (self._arch.bits // 8)
-        )
+        return abi, linkage.pushed
+
+    def _set_words(self, regs: Regs, pointers: Sequence[int], words: Sequence[int]) -> None:
+        """Set registers and stack to the arguments of a call.
+
+        Args:
+            regs: the registers.
+            pointers: the arguments for registers that take pointers only.
+            words: all others.
+
+        Raises:
+            GuestFault: arguments, or the end of a back chain, go on the stack, which is not mapped.
+        """
+        abi, pushed = self._convention()
+        on_stack = max(len(words) - len(abi.args), 0)
+        self._make_room(regs, abi, pushed, on_stack * (self._arch.bits // 8))
         for n, word in enumerate(words):
             abi.set_argument(regs, n, word)
         for name, pointer in zip(abi.pointers, pointers, strict=False):
@@ -240,6 +254,31 @@ def register_value(arch: Arch, place: int, value: Argument) -> int | bytes | byt
     Raises:
         BadArgument: it is of a wrong kind, or does not fit into a register.
     """
+    plain = plain_value(place, value)
+    if isinstance(plain, bytes | bytearray | memoryview):
+        return plain
+    try:
+        number = index(0 if plain is None else plain)
+    except TypeError:
+        raise BadArgument(
+            f"argument {place} is {kind_of(value)}",
+            hint="pass integers, bytes or text",
+        ) from None
+    look_at_width(f"argument {place}", number, arch.bits, "pass a wide one in two halves")
+    return number & arch.mask
+
+
+def plain_value(place: int, value: Any) -> Any:
+    """Return an argument as bytes if it is text (UTF-8), or has a buffer (a memoryview where it can
+    be written); all others as they are.
+
+    Args:
+        place: number of the argument, from 1 on, for the error.
+        value: the argument.
+
+    Raises:
+        BadArgument: it is text that has no UTF-8.
+    """
     if isinstance(value, str):
         try:
             return value.encode()
@@ -247,19 +286,21 @@ def register_value(arch: Arch, place: int, value: Argument) -> int | bytes | byt
             raise BadArgument(
                 f"argument {place}, {shown(value)}, is no text", hint="pass bytes"
             ) from None
-    if isinstance(value, (bytes, bytearray)):
+    if isinstance(value, bytes | bytearray | int):
         return value
-    try:
-        number = index(0 if value is None else value)  # type: ignore[arg-type]
-    except TypeError:
-        if (buffer := _buffer(value)) is not None:
-            return buffer
-        raise BadArgument(
-            f"argument {place} is {kind_of(value)}",
-            hint="pass integers, bytes or text",
-        ) from None
-    look_at_width(f"argument {place}", number, arch.bits, "pass a wide one in two halves")
-    return number & arch.mask
+    buffer = None if hasattr(value, "__index__") else _buffer(value)
+    return value if buffer is None else buffer
+
+
+def is_plain(value: object) -> bool:
+    """Return True for an argument that is passed without knowing the parameter's type: an integer,
+    None, text, or what has a buffer.
+    """
+    if value is None or isinstance(value, int | str | bytes | bytearray | memoryview):
+        return True
+    return hasattr(value, "__index__") or (
+        not isinstance(value, float | complex) and _buffer(value) is not None
+    )
 
 
 def _buffer(value: object) -> bytes | memoryview | None:

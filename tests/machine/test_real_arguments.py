@@ -18,7 +18,6 @@ pytestmark = pytest.mark.quick
 HERE = Path(__file__).parent
 TARGETS = {"x86_64": "x86_64-linux-musl", "arm64": "aarch64-linux-musl", "riscv64": "riscv64-linux-musl",
            "s390x": "s390x-linux-musl"}
-OTHERS = {"arm": "arm-linux-musleabihf", "i386": "x86-linux-musl"}
 
 
 def built(arch: str, folder: Path, *options: str) -> Path:
@@ -26,7 +25,7 @@ def built(arch: str, folder: Path, *options: str) -> Path:
     if util.find_spec("ziglang") is None:
         pytest.skip("needs ziglang's compiler")
     out = folder / f"{arch}.so"
-    target = (TARGETS | OTHERS)[arch]
+    target = TARGETS[arch]
     subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, "-O1", "-shared", "-nostdlib", "-fPIC",
                     "-fno-builtin", "-fno-sanitize=all", *options, "-o", str(out), str(HERE / "reals.c")],
                    check=True, capture_output=True)
@@ -180,10 +179,8 @@ def test_files_that_say_otherwise(target: str, cpu: str, tmp_path: Path) -> None
                     "-nostdlib", "-static", "-g", "-fno-sanitize=all", "-o", str(out), str(source)],
                    check=True, capture_output=True)
     with UnicornMachine.load(out) as m:
-        with pytest.raises(Unsupported, match="soft-float"):
-            m.call("second", 1.5, 2.5)
-        with pytest.raises(Unsupported, match="soft-float"):
-            m.call("second", 1.5, 2.5, prototype="double second(double, double)")
+        assert m.call("second", 1.5, 2.5) == 2.5
+        assert m.call("second", 1.5, 2.5, prototype="double second(double, double)") == 2.5
         assert m.call("same", -3, prototype="int same(int)") == -3
 
 
@@ -191,18 +188,17 @@ def test_files_that_say_otherwise(target: str, cpu: str, tmp_path: Path) -> None
 def test_signed_integers_have_their_sign(arch: str, back: str) -> None:
     with UnicornMachine.from_code(bytes.fromhex(back), arch=arch, symbols={"f": 0x10000}) as m:
         assert m.call("f", 0xFFFFFFFF, prototype="long f(int)") == -1
-        assert m.call("f", 0xFFFFFFFF, prototype="long f(unsigned)") == 0xFFFFFFFF
+        # RISC-V's registers have unsigned numbers of 32 bits as signed ones of 64 (psABI, integer calling convention)
+        assert m.call("f", 0xFFFFFFFF, prototype="long f(unsigned)") == (-1 if arch == "riscv64" else 0xFFFFFFFF)
         assert m.call("f", 0x80, prototype="long f(signed char)") == -128
         assert m.call("f", True, prototype="long f(bool)") == 1
 
 
-def test_where_it_is_not_known(tmp_path: Path) -> None:
-    for arch in OTHERS:
-        with UnicornMachine.load(built(arch, tmp_path, "-g")) as m:
-            with pytest.raises(Unsupported, match=f"how {arch} passes floating point is not known here"):
-                m.call("add", 2.5, 1.0)
-            with pytest.raises(Unsupported, match="64-bit integers"):
-                m.call("half", 2, prototype="int half(long long)")
+def test_where_it_is_not_known() -> None:
+    for arch in ("m68k", "sparc64"):
+        unknown = f"double cannot be passed .*: how {arch} passes it is not known here"
+        with UnicornMachine.from_code(bytes(16), arch=arch, symbols={"f": 0x1000}) as m, pytest.raises(Unsupported, match=unknown):
+            m.call("f", 2.5, 1.0, prototype="int f(double, double)")
 
 
 # --- registers

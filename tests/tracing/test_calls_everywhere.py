@@ -132,3 +132,14 @@ def test_floating_point_of_mips_is_as_the_file_says(target: str, changed: int | 
     wanted = {what: why for what, why in refused.items() if why}
     assert found.keys() == wanted.keys()
     assert all(why in found[what] for what, why in wanted.items())
+
+
+def test_bit_fields_that_reach_into_the_next_member(tmp_path: Path) -> None:
+    """GCC passes the float apart, clang in the register of the bit field."""
+    source = """struct mixed { unsigned long long bits : 15; float real; }; float got;
+    __attribute__((noinline)) void look(struct mixed m) { got = m.real; }
+    void _start(void) { struct mixed m = { 5, 2.5f }; look(m); }"""
+    guest = compiled("riscv64", source, tmp_path / "guest", 0)
+    differ = "compilers differ about bit fields"
+    with UnicornMachine.load(guest) as m, Kprobes(m) as k, pytest.raises(EventError, match=differ):
+        k.event("p look real=m.real")

@@ -32,7 +32,6 @@ from .._base import (
     Order,
     OutOfLine,
     Pointers,
-    RealArguments,
     Registers,
     Results,
     Traps,
@@ -370,8 +369,7 @@ ARM64 = Arch(
     traps=Traps(probe={4: bytes.fromhex("800020d4")}, end={0: bytes.fromhex("c00020d4")}),
     decode=fixed_width(DecodeTable(ROWS), "little"),
     abi=Abi(args=X[:8], returns=("x0", "x1"), char_signed=False,
-            results=Results(registers=16, memory=16, apart=True, wide=True),
-            reals=RealArguments(registers=V[:8], result="v0")),
+            results=Results(registers=16, memory=16, apart=True, wide=True)),
     # RET
     linkage=Linkage.in_register("x30", back=bytes.fromhex("c0035fd6"),
                                 frame=Frame(register="x29", address=8, next=0)),

@@ -17,7 +17,8 @@ N64 = evolve(O32, ways={1: "registers", 3: "counted"}, variadic=True)
 LITTLE = DwarfFacts(convention="slots", real_flags=O32)
 BIG = evolve(LITTLE, pairs_reversed=True)
 LONG = DwarfFacts(
-    convention="slots", real_flags=N64, others=FLOATS, first_real=32, reals="low"
+    convention="slots", real_flags=N64, others=FLOATS, first_real=32, reals="low",
+    sign_extended=True
 )
 ROWS = {
     "mips": BIG,

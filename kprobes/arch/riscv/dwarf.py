@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from .._dwarf import DwarfFacts, RealFlags
 
 FLOATS = {32 + n: f"f{n}" for n in range(32)}
@@ -12,7 +14,8 @@ RISCV = DwarfFacts(
     first_real=32,
     reals="low",
     convention="flattened",
+    boxed=True,
     real_flags=FLAGS,
     first_real_argument=10,
 )
-ROWS = {"riscv32": RISCV, "riscv64": RISCV}
+ROWS = {"riscv32": RISCV, "riscv64": evolve(RISCV, sign_extended=True)}

@@ -32,7 +32,6 @@ from .._base import (
     Linkage,
     Order,
     OutOfLine,
-    RealArguments,
     Registers,
     Results,
     Traps,
@@ -356,8 +355,7 @@ def riscv(bits: int) -> Arch:
                     end={0: bytes.fromhex("73001000")}),
         decode=decoder(bits),
         abi=Abi(args=X[10:18], returns=("a0", "a1"), char_signed=False,
-                results=Results(registers=bits // 4, memory=bits // 4, wide=True),
-                reals=RealArguments(registers=F[10:18], result="f10", boxed=True, spare=True)),
+                results=Results(registers=bits // 4, memory=bits // 4, wide=True)),
         linkage=Linkage.in_register("ra", back=bytes.fromhex("8280"),  # C.JR ra
                                     frame=Frame(register="s0", address=-bits // 8,
                                                 next=-2 * bits // 8)),

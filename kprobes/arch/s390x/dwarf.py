@@ -14,5 +14,6 @@ S390X = DwarfFacts(
     first_real=16,
     reals="high",
     convention="small values",
+    variadic_reals=True,
 )
 ROWS = {"s390x": S390X}

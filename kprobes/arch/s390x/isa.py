@@ -33,7 +33,6 @@ from .._base import (
     Linkage,
     Order,
     OutOfLine,
-    RealArguments,
     Registers,
     Results,
     Traps,
@@ -546,8 +545,6 @@ S390X = Arch(
     # an operation exception that no instruction will ever use
     traps=Traps(probe={2: b"\0\2"}, end={0: b"\0\2"}),
     decode=decode, abi=Abi(args=R[2:7], returns=("r2",), char_signed=False, results=Results(registers=0, memory=0),
-                               reals=RealArguments(registers=("f0", "f2", "f4", "f6"),
-                                                   result="f0", high=True),
                                stack_args=160, stack_align=8, reserve=160),
     linkage=Linkage.in_register("r14", back=bytes.fromhex("07fe")),  # BCR 15,r14
     jump=Jump(size=6, encode=jump), out_of_line=OutOfLine(relocate=relocate, max_displaced=30),

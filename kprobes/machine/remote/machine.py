@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 from ...arch._base import Arch
 from ...arguments import checked
@@ -24,7 +24,7 @@ from ...symbols import Symbols
 from .._base import ProcessIdentity, Sink, Watched
 from .._listed import Where, add_symbols
 from .._passing import Argument, Passing
-from .._prototype import has_real, passing_of
+from .._typed import TypedPassing, has_types
 from ..closed import close
 from .calls import GuestCalls, check_limits
 from .children import Children
@@ -666,7 +666,7 @@ class RemoteMachine(Described):
         *args: Argument | float,
         timeout: float | None = None,
         max_insns: int | None = None,
-        prototype: str | None = None,
+        prototype: str | Literal[True] | None = None,
     ) -> Any:
         """Call guest code in the current thread and return its result; registers are put back
         afterwards.
@@ -679,9 +679,10 @@ class RemoteMachine(Described):
                 as pointers, a bytearray also back; None, which is 0.
             timeout: seconds; None: no bound.
             max_insns: instructions; None: no bound.
-            prototype: the function's types, as C writes them: "double pow(double, double)". With
-                it, or with a float among the arguments, when debug information has the types, the
-                result is of its C type: a float, a signed integer, None for void.
+            prototype: the function's types, as C writes them: "double pow(double, double)"; True:
+                those of debug information, which are also looked up where an argument is a float
+                or a structure. The result is of its C type then: a float, a signed integer, a dict
+                of a structure's members, None for void.
 
         Raises:
             GuestFault: the guest has failed, or ended.
@@ -697,14 +698,14 @@ class RemoteMachine(Described):
         """
         self._control.check_running()
         with self._control.alone(), self._sites.running(self._state.depth):
-            if prototype is None and not has_real(args):
+            if prototype is None and not has_types(args):
                 passing = Passing(self, cast("tuple[Argument, ...]", args))
             else:
-                passing = passing_of(
+                passing = TypedPassing(
                     self,
                     args,
-                    prototype,
-                    lambda: self.debug,
+                    True if prototype is None else prototype,
+                    self.debug,
                     lambda: self._calls.entry(function),
                 )
             return self._calls.call(function, passing, self._exit_address(), timeout, max_insns)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from ...errors import GuestStopped, GuestTimeout, Unsupported
 from .._ends import ending_at
 from .._passing import Argument, Passing, are_numbers, check_bounds, code_pointer, room_maker
-from .._prototype import has_real, passing_of
+from .._typed import TypedPassing, has_types
 from .cpu import UnicornCpu
 from .delayslots import DelaySlots
 from .functions import Functions
@@ -74,7 +74,7 @@ class FunctionCalls:
         args: tuple[Argument | float, ...],
         timeout: float | None,
         max_insns: int | None,
-        prototype: str | None = None,
+        prototype: str | Literal[True] | None = None,
     ) -> Any:
         """Call a function, and return its result; registers are put back afterwards.
 
@@ -87,8 +87,9 @@ class FunctionCalls:
                 memory and passed as pointers.
             timeout: seconds; None: no bound.
             max_insns: instructions; None: no bound.
-            prototype: the function's, as C writes it; None: only a float among the arguments has
-                it looked up in debug information. The result is of its type, else an integer.
+            prototype: the function's, as C writes it; True: debug information has it; None: it is
+                looked up only where an argument asks for it (has_types()). The result is of its
+                type, else an integer.
 
         Raises:
             GuestFault: the guest has failed, and no handler has handled that.
@@ -112,8 +113,8 @@ class FunctionCalls:
             passing = self._typed(function, args, prototype)
             numbers = ()
         elif args and (len(args) > self._in_registers or not are_numbers(args, self._mask)):
-            if has_real(args):
-                passing = self._typed(function, args, None)
+            if has_types(args):
+                passing = self._typed(function, args, True)
             else:
                 passing = Passing(self._cpu.memory, cast("tuple[Argument, ...]", args))
             numbers = ()
@@ -128,25 +129,25 @@ class FunctionCalls:
             runner.give_cpu_back()
 
     def _typed(
-        self, function: str | int, args: tuple[Argument | float, ...], prototype: str | None
+        self, function: str | int, args: tuple[Any, ...], prototype: str | Literal[True]
     ) -> Passing:
         """Return the arguments of a call whose types matter.
 
         Args:
             function: address, as pointers have it, or symbol.
             args: of the call.
-            prototype: as C writes it; None: debug information has it.
+            prototype: as C writes it; True: debug information has it.
 
         Raises:
-            BadArgument: there is no prototype, or it or an argument is wrong.
+            BadArgument: the types are not known, or `prototype` or an argument is wrong.
             UnknownSymbol, AmbiguousSymbol: there is no such function, or there are several.
-            Unsupported: it is not known how the architecture passes such numbers.
+            Unsupported: it is not known how the architecture passes a type.
         """
-        return passing_of(
+        return TypedPassing(
             self._cpu.memory,
             args,
             prototype,
-            self._debug,
+            self._debug(),
             lambda: (
                 self._functions.target(self._pointer(function)) & ~self._cpu.arch.pointers.mode_bits
             ),

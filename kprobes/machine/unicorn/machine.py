@@ -12,7 +12,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, Literal
 
 import unicorn
 from attrs import evolve
@@ -582,7 +582,7 @@ class UnicornMachine(Described):
         *args: Argument | float,
         timeout: float | None = None,
         max_insns: int | None = None,
-        prototype: str | None = None,
+        prototype: str | Literal[True] | None = None,
     ) -> Any:
         """Call a guest function by the architecture's calling convention and return its result.
 
@@ -592,14 +592,16 @@ class UnicornMachine(Described):
 
         Args:
             function: symbol or address.
-            args: integers and floats; None is 0. bytes, bytearray and str are copied into guest
-                memory, NUL-terminated, and passed as pointers; a bytearray is copied back
-                afterwards.
+            args: integers, None (0); bytes, bytearray and str, which are copied into guest memory,
+                NUL-terminated, and passed as pointers; a bytearray is copied back afterwards. By
+                the function's types also floats, complex numbers, and structures: a mapping of
+                the members, where those left out are 0, a View, or all bytes.
             timeout: seconds; None: no bound.
             max_insns: the most instructions; None: no bound.
-            prototype: the function's types, as C writes them: "double pow(double, double)". With
-                it, or with a float among the arguments, when debug information has the types, the
-                result is of its C type: a float, a signed integer, None for void.
+            prototype: the function's types, as C writes them: "double pow(double, double)"; True:
+                those of debug information, which are also looked up where an argument is a float
+                or a structure. The result is of its C type then: a float, a signed integer, a dict
+                of a structure's members, None for void.
 
         Returns:
             What the function has left in the return register, an integer; with types, its value.
@@ -609,10 +611,10 @@ class UnicornMachine(Described):
             GuestTimeout: a bound was reached.
             GuestStopped: stop() has ended the call.
             UnknownSymbol, AmbiguousSymbol: there is no such symbol, or there are several.
-            BadArgument: an argument or a bound is of a wrong kind, or too large; or one is a float,
-                and the function's types are not known.
+            BadArgument: an argument or a bound is of a wrong kind, or too large; or the function's
+                types are needed and not known.
             Unsupported: the architecture has no calling convention, or passes fewer pointers in
-                registers, or it is not known how it passes floating-point numbers;
+                registers, or it is not known how it passes a type;
                 or the engine cannot count instructions beyond a jump, or cannot run any
                 more.
             NoMemory: there is no room for the copies.

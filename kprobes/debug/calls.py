@@ -1,0 +1,506 @@
+"""Calls whose parameters' types are known: where the arguments go, and where the result is."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from numbers import Complex
+from operator import index
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from attrs import define, frozen
+
+from ..arch._base import Arch
+from ..arguments import kind_of, shown
+from ..errors import BadArgument, Unsupported
+from ..regs import real_bits
+from .convention import convention, result_parts
+from .placing import WORDS, NotKnown, ParameterPart
+from .prototypes import Prototype
+from .registers import facts
+from .types import CType, Derived
+from .view import View, ViewedMemory, load, packed
+from .whole import Members, whole
+
+if TYPE_CHECKING:
+    from ..regs import Regs
+
+_BUFFERS: Final = (bytes, bytearray, memoryview)
+
+
+class ResultReader(Protocol):
+    """The part of DebugInfo that reads values in registers."""
+
+    def typed(self, type: CType, raw: int) -> Any: ...
+    def in_parts(self, type: CType, parts: Sequence[ParameterPart], regs: Regs) -> Any: ...
+
+
+@frozen
+class PlacedArguments:
+    """What registers and stack have at a function's entry.
+
+    Attributes:
+        registers: name -> value.
+        stack: (bytes from the stack pointer at the entry, what lies there) of each argument, or
+            part of one.
+    """
+
+    registers: Mapping[str, int]
+    stack: Sequence[tuple[int, bytes]]
+
+
+@define
+class _Bytes:
+    """Memory of a structure that is being filled, at addresses from 0: what a View writes to."""
+
+    arch: Any
+    data: bytearray
+
+    def read(self, addr: int, size: int) -> bytes:
+        """Return `size` bytes from address `addr` on."""
+        return bytes(self.data[addr : addr + size])
+
+    def write(self, addr: int, data: bytes) -> None:
+        """Replace the bytes from address `addr` on."""
+        self.data[addr : addr + len(data)] = data
+
+
+class TypedCall:
+    """The arguments and the result of one call.
+
+    Attributes:
+        to_copy: number of an argument, from 0 -> what has to be copied into guest memory, where
+            the function gets its address: a buffer, or a structure that is passed so.
+        result_size: bytes of guest memory that the function wants for its result; 0: none.
+    """
+
+    def __init__(
+        self,
+        info: ResultReader,
+        machine: ViewedMemory,
+        prototype: Prototype,
+        arguments: Sequence[Any],
+    ) -> None:
+        """Check the arguments, and find their places. Nothing is written to the guest.
+
+        Args:
+            info: the machine's debug information.
+            machine: the guest's.
+            prototype: the function's types.
+            arguments: numbers; for a pointer also bytes, bytearray or memoryview; for a structure
+                or union a mapping of its members, of which those left out are 0, a View of one, or
+                all its bytes; for a complex number a complex.
+
+        Raises:
+            BadArgument: an argument cannot be passed as its parameter's type, or there are too few
+                or too many.
+            Unsupported: how the architecture, or the file, passes a type is not known.
+        """
+        self._info = info
+        self._machine = machine
+        self._arch: Arch = machine.arch
+        self._result = prototype.result
+        self._types = self._types_of(prototype, arguments)
+        self._parts = self._places(prototype)
+        self._result_parts = self._result_places(prototype)
+        self.to_copy: dict[int, Any] = {}
+        self._values: list[int | bytes] = []
+        for n, (type, value) in enumerate(zip(self._types, arguments, strict=True)):
+            if type.kind in WORDS and isinstance(value, _BUFFERS):
+                if type.size != self._arch.bits // 8:
+                    raise _misfit(n, value, type)
+                self.to_copy[n] = value
+                self._values.append(0)
+                continue
+            data = self._bytes_of(n, type, value)
+            if self._parts is not None and [part.kind for part in self._parts[n]] == ["behind"]:
+                self.to_copy[n] = data
+            self._values.append(data)
+        in_memory = [part for part in self._result_parts if part.kind in ("given", "behind")]
+        self.result_size = in_memory[0].size if in_memory else 0
+
+    @property
+    def has_places(self) -> bool:
+        """Whether placed() says where the arguments are; False: all are words, in the order of the
+        architecture's argument registers.
+        """
+        return self._parts is not None
+
+    def words(self, addresses: Mapping[int, int]) -> list[int]:
+        """Return the arguments as words.
+
+        Args:
+            addresses: number of an argument in `to_copy` -> address of the copy.
+        """
+        return [self._word(n, addresses) for n in range(len(self._types))]
+
+    @property
+    def pointers(self) -> list[bool]:
+        """Whether each argument is a pointer."""
+        return [type.kind == "pointer" for type in self._types]
+
+    @property
+    def returns_pointer(self) -> bool:
+        """Whether the result is a pointer."""
+        return self._result.kind == "pointer"
+
+    def _types_of(self, prototype: Prototype, arguments: Sequence[Any]) -> list[CType]:
+        """Return the type as which each argument is passed: its parameter's; behind `...` a
+        double for a float, a pointer for a buffer, and a register's integer for all else.
+
+        Raises:
+            BadArgument: there are too few arguments, or too many.
+            Unsupported: floats behind `...` are passed in another way than elsewhere.
+        """
+        many = len(prototype.parameters)
+        if len(arguments) < many or (len(arguments) > many and not prototype.variadic):
+            raise BadArgument(
+                f"{len(arguments)} arguments are given, and the function has {many}",
+                hint="pass one for each; prototype= says other types",
+            )
+        word = self._arch.bits // 8
+        double = Derived.number("float", "double", 8, True, self._arch)
+        integer = Derived.number("int", "long", word, True, self._arch)
+        pointer = Derived.of(integer, self._arch, None)
+        types = [*prototype.parameters]
+        for value in arguments[many:]:
+            if isinstance(value, float):
+                if not facts(self._arch).variadic_reals:
+                    raise Unsupported(
+                        f"{self._arch.name} passes floating point behind `...` otherwise",
+                        python="set registers and use run()",
+                    )
+                types.append(double)
+            else:
+                types.append(pointer if isinstance(value, _BUFFERS) else integer)
+        return types
+
+    def _places(self, prototype: Prototype) -> list[tuple[ParameterPart, ...]] | None:
+        """Return the parts of each argument by the architecture's convention; None: all are words,
+        which need none.
+
+        Raises:
+            Unsupported: the convention of a type is not known.
+        """
+        word = self._arch.bits // 8
+        every = [*self._types, self._result]
+        if all(type.kind == "void" or _is_word(type, word) for type in every):
+            return None
+        known = facts(self._arch).real_flags
+        tells = known is None or known.variadic or not prototype.variadic
+        file = prototype.file
+        rules = convention(self._arch, file.flags if tells else None, file.results)
+        if rules is None:
+            unusual = next(type for type in every if not _is_word(type, word))
+            raise self._unknown(unusual, f"how {self._arch.name} passes it is not known here")
+        try:
+            parts = rules(self._types, self._result, file.by_reference)
+            for type, places in zip(self._types, parts, strict=True):
+                if type.size and not places and type.kind not in ("struct", "union"):
+                    raise NotKnown(f"how {self._arch.name} passes {type.name} is not known here")
+        except NotKnown as error:
+            raise Unsupported(
+                f"the function cannot be called by its types: {error}",
+                python="set registers and use run()",
+            ) from None
+        return parts
+
+    def _result_places(self, prototype: Prototype) -> tuple[ParameterPart, ...]:
+        """Return the parts of the result; () for a word, and for nothing.
+
+        Raises:
+            Unsupported: where such a result is is not known.
+        """
+        type, file = self._result, prototype.file
+        if type.kind == "void" or _is_word(type, self._arch.bits // 8):
+            return ()
+        try:
+            return result_parts(self._arch, file.flags, file.results, type, file.by_reference)
+        except NotKnown as error:
+            raise self._unknown(type, str(error)) from None
+
+    def _unknown(self, type: CType, why: str) -> Unsupported:
+        """Make the error for a type whose place is not known; the caller raises it."""
+        return Unsupported(
+            f"{type.name} cannot be passed or returned in a call: {why}",
+            python="set registers and use run()",
+        )
+
+    def _bytes_of(self, n: int, type: CType, value: Any) -> int | bytes:
+        """Return an argument as memory has it; one of a word as its number.
+
+        Args:
+            n: number of the argument, from 0.
+            type: as which it is passed.
+            value: the argument.
+
+        Raises:
+            BadArgument: it is not of the type.
+            Unsupported: numbers of the type cannot be written.
+        """
+        if type.kind in ("struct", "union"):
+            return self._structure(n, type, value)
+        if type.kind in ("float", "complex"):
+            return self._real(n, type, value)
+        if isinstance(value, float):
+            raise BadArgument(
+                f"argument {n + 1} is a float, and the parameter an integer or a pointer",
+                hint="pass an integer",
+            )
+        if type.kind not in WORDS:
+            raise self._unknown(type, "its values are not understood")
+        try:
+            number = int(value) if isinstance(value, View) else index(value or 0)
+        except TypeError:
+            raise _misfit(n, value, type) from None
+        data = packed(type, number)
+        if type.size > self._arch.bits // 8:
+            return data
+        return int.from_bytes(data, self._order, signed=type.signed)
+
+    def _structure(self, n: int, type: CType, value: Any) -> bytes:
+        """Return the bytes of a structure or union.
+
+        Args:
+            n: number of the argument, from 0.
+            type: the structure's.
+            value: a View, its bytes, or a mapping of its members.
+
+        Raises:
+            BadArgument: it has another size, or other members, or one is not of its type.
+        """
+        if isinstance(value, View):
+            value = bytes(value)
+        if isinstance(value, _BUFFERS):
+            if len(value) != type.size:
+                raise BadArgument(
+                    f"argument {n + 1} has {len(value)} bytes, and {type.name} has {type.size}",
+                    hint="pass all its bytes, or a mapping of its members",
+                )
+            return bytes(value)
+        if not isinstance(value, Mapping):
+            raise _misfit(n, value, type)
+        memory = _Bytes(self._arch, bytearray(type.size))
+        self._fill(n, View(memory, type, 0), value)
+        return bytes(memory.data)
+
+    def _fill(self, n: int, view: View, values: Mapping[str, Any]) -> None:
+        """Write members of a structure, and of those in it.
+
+        Args:
+            n: number of the argument, from 0, for errors.
+            view: the structure in _Bytes.
+            values: name -> value.
+
+        Raises:
+            BadArgument: there is no such member, or the value is not of its type.
+        """
+        for name, value in values.items():
+            try:
+                inside = view[name] if isinstance(value, Mapping | View) else None
+                if isinstance(inside, View) and isinstance(value, Mapping):
+                    self._fill(n, inside, value)
+                elif isinstance(inside, View) and inside._type.kind in ("struct", "union"):
+                    inside._machine.write(int(inside), bytes(value))
+                else:
+                    view[name] = value
+            except (AttributeError, KeyError, TypeError) as error:
+                raise BadArgument(
+                    f"argument {n + 1}: {shown(name)}: {error}", hint="name its members"
+                ) from None
+
+    def _real(self, n: int, type: CType, value: Any) -> bytes:
+        """Return the bytes of a floating-point or complex number.
+
+        Args:
+            n: number of the argument, from 0.
+            type: the parameter's.
+            value: the argument.
+
+        Raises:
+            BadArgument: it is no number, or an integer beyond the largest float.
+            Unsupported: the type is not one of 4 or 8 bytes, or a pair of them.
+        """
+        pair = type.kind == "complex"
+        size = type.size // 2 if pair else type.size
+        if size not in (4, 8):
+            raise self._unknown(type, "only numbers of 4 and 8 bytes are written")
+        try:
+            if not isinstance(value, Complex) or (isinstance(value, complex) and not pair):
+                raise TypeError
+            parts = [float(value.real), float(value.imag)] if pair else [float(value)]  # type: ignore[arg-type]
+        except (TypeError, OverflowError):
+            raise BadArgument(
+                f"argument {n + 1} is {kind_of(value)}, and the parameter a floating-point number",
+                hint="pass a float or an integer",
+            ) from None
+        return b"".join(self._real_bytes(each, size) for each in parts)
+
+    def _real_bytes(self, value: float, size: int) -> bytes:
+        """Return a floating-point number as memory has it; what is beyond the largest of 4 bytes is
+        infinite.
+        """
+        return real_bits(value, size).to_bytes(size, self._order)
+
+    @property
+    def _order(self) -> Any:
+        return self._arch.order.value
+
+    # --- placing
+
+    def placed(self, addresses: Mapping[int, int], result: int) -> PlacedArguments:
+        """Return what registers and stack have at the entry.
+
+        Args:
+            addresses: number of an argument in `to_copy` -> address of the copy.
+            result: address of the memory of `result_size` bytes; 0 where it is 0.
+        """
+        assert self._parts is not None
+        registers: dict[str, int] = {}
+        stack: list[tuple[int, bytes]] = []
+        for n, parts in enumerate(self._parts):
+            if [part.kind for part in parts] == ["behind"]:
+                self._place_word(parts[0], addresses[n], registers, stack)
+            elif self._is_word(n):
+                self._place_word(parts[0], self._word(n, addresses), registers, stack)
+            else:
+                self._place_bytes(n, parts, registers, stack)
+        known = facts(self._arch)
+        if known.real_count:
+            registers[known.real_count] = len(self._arch.regs.reals.intersection(registers))
+        if result:
+            registers[self._result_register()] = result
+        return PlacedArguments(registers, stack)
+
+    def _result_register(self) -> str:
+        """Return the register that has the address of the memory for the result."""
+        (part,) = self._result_parts
+        if part.kind == "given":
+            return part.name
+        assert self._arch.abi is not None  # "behind": the function returns the address itself
+        return self._arch.abi.args[0]
+
+    def _is_word(self, n: int) -> bool:
+        """Whether an argument is an integer or pointer of at most a register."""
+        return _is_word(self._types[n], self._arch.bits // 8)
+
+    def _word(self, n: int, addresses: Mapping[int, int]) -> int:
+        """Return the value that a register has of an argument that is a word: extended as the
+        convention has it.
+
+        Args:
+            n: number of the argument, from 0.
+            addresses: as of placed().
+        """
+        value = addresses.get(n, self._values[n])
+        assert isinstance(value, int)
+        if facts(self._arch).sign_extended and self._types[n].size == 4 and value >> 31:
+            value |= -1 << 32
+        return value & self._arch.mask
+
+    def _place_word(
+        self,
+        part: ParameterPart,
+        value: int,
+        registers: dict[str, int],
+        stack: list[tuple[int, bytes]],
+    ) -> None:
+        """Place a word, extended to the width of a register.
+
+        Args:
+            part: where it is.
+            value: the word.
+            registers: is extended.
+            stack: is extended.
+        """
+        if part.name:
+            registers[part.name] = value
+            return
+        word = self._arch.bits // 8
+        start = part.offset // word * word  # a shorter one on a big-endian guest is behind it
+        stack.append((start, value.to_bytes(word, self._order)))
+
+    def _place_bytes(
+        self,
+        n: int,
+        parts: Sequence[ParameterPart],
+        registers: dict[str, int],
+        stack: list[tuple[int, bytes]],
+    ) -> None:
+        """Place an argument that is no word.
+
+        Args:
+            n: its number, from 0.
+            parts: of it.
+            registers: is extended.
+            stack: is extended.
+        """
+        data = self._values[n]
+        assert isinstance(data, bytes)
+        known = facts(self._arch)
+        at = 0
+        for part in parts:
+            piece = data[at : at + part.size]
+            at += part.size
+            if part.kind == "stack":
+                stack.append((part.offset, piece))
+                continue
+            if part.kind == "single":  # the register has the same number in 8 bytes
+                (number,) = struct.unpack("<f" if self._order == "little" else ">f", piece)
+                registers[part.name] = real_bits(number, 8)
+                continue
+            bits = int.from_bytes(piece, self._order) << 8 * part.offset
+            if known.boxed and part.name in self._arch.regs.reals and len(piece) < 8:
+                bits |= (1 << 64) - (1 << 8 * len(piece))
+            registers[part.name] = registers.get(part.name, 0) | bits
+
+    # --- the result
+
+    def result(self, regs: Regs, address: int) -> Any:
+        """Return the result of the call.
+
+        Args:
+            regs: the registers, where the function has returned.
+            address: of the memory that it got for the result.
+
+        Returns:
+            None for void; a number, also a complex one; the address of a pointer; of a structure
+            its Members.
+
+        Raises:
+            GuestFault: the result's memory cannot be read.
+            Unsupported: the format of its numbers is not known.
+        """
+        type = self._result
+        if type.kind == "void":
+            return None
+        if type.kind in ("struct", "union") and not self._result_parts:
+            return Members()  # of no bytes, which is nowhere
+        if not self._result_parts:
+            value = self._info.typed(type, regs.return_value)
+        elif self.result_size:
+            value = load(self._machine, type, address)
+        else:
+            value = self._info.in_parts(type, self._result_parts, regs)
+        if type.kind == "pointer":
+            return int(value)
+        return value if type.kind == "complex" else whole(value)
+
+
+def _is_word(type: CType, word: int) -> bool:
+    """Whether a type is an integer or pointer of at most `word` bytes."""
+    return type.kind in WORDS and type.size <= word
+
+
+def _misfit(n: int, value: Any, type: CType) -> BadArgument:
+    """Make the error for an argument that is not of its parameter's type; the caller raises it.
+
+    Args:
+        n: number of the argument, from 0.
+        value: the argument.
+        type: the parameter's.
+    """
+    return BadArgument(
+        f"argument {n + 1} is {kind_of(value)}, and the parameter {type.name}",
+        hint="pass a value of its type",
+    )

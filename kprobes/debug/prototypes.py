@@ -1,0 +1,168 @@
+"""Prototypes: the types of a function, from debug information or as C writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from attrs import frozen
+
+from ..arch._base import Arch, Results
+from ..arguments import SORTS, look
+from ..errors import BadArgument, UnknownSymbol
+from .placing import ByReference
+from .types import CType, Derived
+
+#: types of C and its headers that are one word -> (kind, bytes, signed); 0 bytes: a pointer's
+_NAMED: Final = {
+    "void": ("void", 0, False),
+    "float": ("float", 4, True),
+    "double": ("float", 8, True),
+    "bool": ("bool", 1, False),
+    "_Bool": ("bool", 1, False),
+    "size_t": ("int", 0, False),
+    "uintptr_t": ("int", 0, False),
+    "ssize_t": ("int", 0, True),
+    "intptr_t": ("int", 0, True),
+    "ptrdiff_t": ("int", 0, True),
+    **{f"int{8 * n}_t": ("int", n, True) for n in (1, 2, 4, 8)},
+    **{f"uint{8 * n}_t": ("int", n, False) for n in (1, 2, 4, 8)},
+}
+#: what the words of C's integer types may be together, in alphabetical order, without `int` and
+#: the signs -> bytes; 0: a pointer's
+_INTEGERS: Final = {"": 4, "char": 1, "short": 2, "long": 0, "long long": 8}
+_OF_INTEGERS: Final = {"char", "short", "int", "long", "signed", "unsigned"}
+#: words that make another type of the one beside them, and so are no names
+_OF_TYPES: Final = {*_OF_INTEGERS, "float", "double", "complex", "_Complex"}
+_QUALIFIERS: Final = {"const", "volatile", "restrict", "extern", "static", "inline", "register"}
+_DECLARATION: Final = re.compile(r"([^()]*)\(([^()]*)\)\s*;?\s*")
+
+
+@frozen
+class FileConvention:
+    """What a file says of how its functions are called.
+
+    Attributes:
+        flags: as RealFlags has them; None: it does not say how floating-point numbers are passed.
+        results: where functions return structures; None: not known.
+        by_reference: type -> whether C++ copies it by a function of its own.
+    """
+
+    flags: int | None
+    results: Results | None
+    by_reference: ByReference
+
+
+@frozen
+class Prototype:
+    """The types of a function.
+
+    Attributes:
+        result: of its result; of kind "void" where there is none.
+        parameters: of its parameters, in order.
+        variadic: True: more arguments may follow.
+        file: how functions of its file are called.
+    """
+
+    result: CType
+    parameters: tuple[CType, ...]
+    variadic: bool
+    file: FileConvention
+
+
+def parsed(
+    text: str, arch: Arch, type_named: Callable[[str], CType], file: FileConvention
+) -> Prototype:
+    """Read a prototype as C writes it: "double pow(double, double)". Names may be left out.
+
+    Args:
+        text: the prototype.
+        arch: the guest's, which says how wide `long` is.
+        type_named: returns the type of a name in C that is no number's: "struct point". It raises
+            UnknownSymbol where there is none.
+        file: how functions are called.
+
+    Raises:
+        BadArgument: it is no prototype, or has a type that is not known.
+    """
+    look("prototype", text, SORTS["str"])
+    found = _DECLARATION.fullmatch(text.strip())
+    if found is None:
+        raise BadArgument(
+            f"{text!r} is no prototype", hint='write it as C does: "double pow(double, double)"'
+        )
+    given = [one.strip() for one in found[2].split(",")] if found[2].strip() else []
+    variadic = given[-1:] == ["..."]
+    parameters = [_type(one, arch, type_named) for one in given[: len(given) - variadic]]
+    if len(parameters) == 1 and parameters[0].kind == "void" and len(given) == 1:
+        parameters = []
+    if any(one.kind == "void" for one in parameters):
+        raise BadArgument(f"{text!r} has a parameter of type void", hint="leave it out")
+    result = _type(found[1], arch, type_named)
+    return Prototype(result, tuple(parameters), variadic, file)
+
+
+def _type(text: str, arch: Arch, type_named: Callable[[str], CType]) -> CType:
+    """Return the type of a parameter, or of the result, of a prototype.
+
+    Args:
+        text: the type, and a name behind it or not.
+        arch: the guest's.
+        type_named: as of parsed().
+
+    Raises:
+        BadArgument: the type is not known.
+    """
+    if "*" in text or "[" in text:
+        return Derived.of(Derived.number("void", "void", 0, False, arch), arch, None)
+    words = [one for one in text.split() if one not in _QUALIFIERS]
+    # the last word may be a name
+    for count in (len(words), len(words) - 1):
+        name = words[count:]
+        if count > 0 and not _OF_TYPES & {*name}:
+            found = _number(words[:count], arch) or _described(" ".join(words[:count]), type_named)
+            if found is not None:
+                return found
+    raise BadArgument(
+        f"the type of {text.strip()!r} is not understood",
+        hint="numbers of C and stdint.h, void, pointers and types of debug information are",
+    )
+
+
+def _number(words: list[str], arch: Arch) -> CType | None:
+    """Return the type of a number, or void, from its words.
+
+    Args:
+        words: of the type, without qualifiers.
+        arch: the guest's.
+
+    Returns:
+        None: they are no type of C's or stdint.h's.
+    """
+    name, word = " ".join(words), arch.bits // 8
+    if name in _NAMED:
+        kind, size, signed = _NAMED[name]
+        size = size or (0 if kind == "void" else word)
+        return Derived.number(kind, name, size, signed, arch)
+    signs = [one for one in words if one in ("signed", "unsigned")]
+    rest = " ".join(sorted(one for one in words if one not in ("signed", "unsigned", "int")))
+    if (
+        not _OF_INTEGERS.issuperset(words)
+        or rest not in _INTEGERS
+        or len(signs) > 1
+        or words.count("int") > ("char" not in words)
+    ):
+        return None
+    signed = signs != ["unsigned"]
+    if rest == "char" and not signs and arch.abi is not None:
+        signed = arch.abi.char_signed
+    return Derived.number("int", name, _INTEGERS[rest] or word, signed, arch)
+
+
+def _described(name: str, type_named: Callable[[str], CType]) -> CType | None:
+    """Return a type that debug information has; None: it has none of this name, or several."""
+    try:
+        return type_named(name)
+    except UnknownSymbol:
+        return None

@@ -1,0 +1,96 @@
+"""Calls by the types of the function: those that debug information has, or a prototype's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+from ..errors import Unsupported
+from ..regs import Regs
+from ._passing import ArgumentMemory, Passing, is_plain, plain_value
+
+
+def has_types(arguments: Iterable[object]) -> bool:
+    """Return True if the types of the function have to be known: an argument is no integer, text or
+    buffer, but a float or a structure, say.
+    """
+    return not all(map(is_plain, arguments))
+
+
+class TypedPassing(Passing):
+    """The arguments of one guest call by the types of its parameters, and its result.
+
+    debug.calls.TypedCall knows the conventions; here is what it does to the machine.
+    """
+
+    def __init__(
+        self,
+        memory: ArgumentMemory,
+        arguments: Sequence[Any],
+        prototype: str | Literal[True],
+        debug: Any,
+        entry: Callable[[], int],
+    ) -> None:
+        """Check the arguments of a call, and find their places. Nothing is written to the guest.
+
+        Args:
+            memory: the guest's, where buffers, strings and structures will be copied to.
+            arguments: of the call; those of Passing, and floats, complex numbers and structures.
+            prototype: the function's types, as C writes them; True: debug information has them.
+            debug: the machine's DebugInfo.
+            entry: () -> address of the function, without mode bits.
+
+        Raises:
+            BadArgument: the types are not known; an argument cannot be passed as its parameter's
+                type, or there are too few or too many.
+            Unsupported: how the architecture, or the file, passes a type is not known.
+        """
+        super().__init__(memory, ())
+        values = [plain_value(place, value) for place, value in enumerate(arguments, 1)]
+        self._call = debug.typed_call(values, prototype, entry())
+        self._room = 0  # address of the memory for the result
+        abi = self._arch.abi
+        apart = () if abi is None else abi.pointers
+        if apart and (self._call.returns_pointer or sum(self._call.pointers) > len(apart)):
+            raise Unsupported(
+                f"{self._arch.name} returns pointers elsewhere, and takes {len(apart)} of them",
+                python="set registers and use run()",
+            )
+
+    def set_up(self, regs: Regs) -> None:
+        """Set registers and stack as at function entry, but for the return address.
+
+        Buffers, strings and structures are copied into new guest memory.
+
+        Raises:
+            Unsupported: the architecture has no calling convention.
+            NoMemory: there is no room for a copy.
+            GuestFault: arguments go on the stack, which is not mapped.
+        """
+        call = self._call
+        abi, pushed = self._convention()
+        addresses = {n: self._word(data) for n, data in call.to_copy.items()}
+        if not call.has_places:
+            words = call.words(addresses)
+            apart = call.pointers if abi.pointers else [False] * len(words)
+            self._set_words(
+                regs,
+                [word for word, is_apart in zip(words, apart, strict=True) if is_apart],
+                [word for word, is_apart in zip(words, apart, strict=True) if not is_apart],
+            )
+            return
+        if call.result_size:
+            self._room = self._word(bytes(call.result_size))
+        placed = call.placed(addresses, self._room)
+        word = self._arch.bits // 8
+        end = max((offset + len(data) for offset, data in placed.stack), default=0)
+        spilled = -(-max(end - abi.stack_args, 0) // word) * word
+        self._make_room(regs, abi, pushed, spilled)
+        for offset, data in placed.stack:
+            self._memory.write(regs.sp + offset, data)
+        for name, value in placed.registers.items():
+            regs[name] = value
+
+    def result(self, regs: Regs) -> Any:
+        """Return the function's result as a value of its type; None for void."""
+        return self._call.result(regs, self._room)

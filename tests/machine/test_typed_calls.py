@@ -1,0 +1,175 @@
+"""Calls of functions with parameters and results of every type: the program itself keeps what it got.
+
+By hand: `CALLS=50 pytest tests/machine/test_typed_calls.py -s` calls the functions of 50 programs for each architecture.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tracing"))
+from call_programs import TARGETS, build, compiled
+from test_calls_everywhere import same
+
+from kprobes import BadArgument, GuestFault, UnicornMachine, Unsupported
+from kprobes.debug.view import View, load
+from kprobes.debug.whole import whole
+
+COUNT = int(os.environ.get("CALLS", "1"))  #: programs for each architecture
+#: by hand the others that Unicorn runs, too, and whose convention is known
+OTHERS = ("loongarch64", "ppc64", "arm64be")
+USUAL = ("riscv64", "riscv32 soft", "s390x", "arm64", "x86_64", "mips64", "mips32el")
+KINDS = [target for target in TARGETS if target in USUAL or (COUNT > 1 and target not in OTHERS)]
+
+pytestmark = pytest.mark.skipif(find_spec("ziglang") is None, reason="there is no clang of all targets: pip install ziglang")
+
+
+def called(target: str, seed: int, level: int, folder: Path, cpp: bool) -> tuple[Counter[str], list[Any]]:
+    """Call a program's functions with the values that the program itself has passed, and compare what they keep.
+
+    Returns:
+        (how many values were "right", and how often each reason was given for a refusal; what is wrong).
+    """
+    program = build(target, seed, level, folder, cpp)
+    found: Counter[str] = Counter()
+    wrong: list[Any] = []
+    with UnicornMachine.load(program.path) as m:
+        try:
+            m.call("driver")
+        except GuestFault:  # clang 20 at -O0 jumps to a bit field; it does so under QEMU, too
+            found["the program fails by itself"] += 1
+            return found, wrong
+        for name, (count, returns) in program.functions.items():
+            address = m.symbols[name].address
+            variables = m.debug.parameters(address & ~m.arch.pointers.mode_bits)
+            if variables is None or len(variables) != count:
+                found["the compiler has removed a parameter"] += 1
+                continue
+            homes = [m.symbols[f"got_{name[1:]}_{n}"] for n in range(count)]
+            values = [load(m, variable.type, home.address) for variable, home in zip(variables, homes, strict=True)]
+            values = [int(v) if isinstance(v, View) and v._type.kind == "pointer" else v for v in values]
+            kept = [whole(value) for value in values]
+            wanted = None
+            if returns:
+                home = m.symbols[f"got_{name[1:]}"]
+                result = m.debug.result(address & ~m.arch.pointers.mode_bits)
+                assert result is not None
+                wanted = whole(load(m, result, home.address))
+            values = [whole_of_copy(m, v) if isinstance(v, View) else v for v in values]
+            for home in homes:
+                m.write(home.address, bytes(home.size))
+            try:
+                returned = m.call(name, *values, prototype=True)
+            except Unsupported as error:
+                found[str(error)] += 1
+                continue
+            for variable, home, before in zip(variables, homes, kept, strict=True):
+                after = whole(load(m, variable.type, home.address))
+                if same(after, before):
+                    found["right"] += 1
+                else:
+                    wrong.append((target, seed, level, name, home.name, before, after))
+            if returns:
+                if same(returned, wanted):
+                    found["right"] += 1
+                else:
+                    wrong.append((target, seed, level, name, "result", wanted, returned))
+    return found, wrong
+
+
+def whole_of_copy(m: Any, view: View) -> Any:
+    """A View of a copy of a structure elsewhere in the guest: the one the call changes is another."""
+    at = m.alloc(view._type.size)
+    m.write(at, bytes(view))
+    return View(m, view._type, at)
+
+
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("cpp", [False, True])
+def test_functions_get_what_is_passed(target: str, cpp: bool, tmp_path: Path) -> None:
+    total: Counter[str] = Counter()
+    for seed in range(COUNT):
+        for level in (0, 2):
+            found, wrong = called(target, seed, level, tmp_path, cpp)
+            assert wrong == []
+            total += found
+    print(target, "C++" if cpp else "C", total.most_common())
+    assert total["right"] > 30 * COUNT, total
+
+
+SOURCE = """
+struct point { short x, y; };
+struct bits { unsigned a : 3; int b : 5; unsigned char c; };
+struct item { struct point at; double weight; struct bits bits; char name[6]; };
+union word { int number; float real; };
+struct pair { float a, b; };
+struct point moved(struct point p, int by) { p.x += by; p.y -= by; return p; }
+double weigh(struct item i) { return i.weight + i.at.x + 10 * i.at.y + 100 * i.bits.a + 1000 * i.bits.b + i.bits.c + i.name[1]; }
+struct item made(int n) { struct item i = { { n, n + 1 }, n / 2.0, { n, -n, n }, "ab" }; return i; }
+int as_number(union word w) { return w.number; }
+float sum(struct pair p) { return p.a + p.b; }
+_Complex double turned(_Complex double c) { _Complex double out; __real__ out = -__imag__ c; __imag__ out = __real__ c; return out; }
+unsigned low(unsigned n) { return n; }
+void _start(void) {}
+void *memcpy(char *to, const char *from, unsigned long n) { while (n--) *to++ = *from++; return to; }
+void *memset(char *to, int c, unsigned long n) { for (unsigned long k = 0; k < n; k++) ((volatile char *)to)[k] = c; return to; }
+char narrow(signed char c) { return c; }
+"""
+
+
+@pytest.fixture(scope="module", params=["x86_64", "arm64", "riscv64", "s390x", "mips32el", "mips64"])
+def m(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("typed")
+    with UnicornMachine.load(compiled(request.param, SOURCE, folder / "typed", 0)) as machine:
+        yield machine
+
+
+def test_structures_are_mappings(m: Any) -> None:
+    assert m.call("moved", {"x": 5, "y": 7}, 2) == {"x": 7, "y": 5}
+    assert m.call("moved", {"y": -1}, 2) == {"x": 2, "y": -3}
+    item = {"at": {"x": 1, "y": 2}, "weight": 0.5, "bits": {"a": 3, "b": -2, "c": 4}, "name": "ab"}
+    assert m.call("weigh", item) == 0.5 + 1 + 20 + 300 - 2000 + 4 + ord("b")
+    made = m.call("made", 3, prototype=True)
+    assert (made["at"], made["weight"], made["bits"]) == ({"x": 3, "y": 4}, 1.5, {"a": 3, "b": -3, "c": 3})
+    assert m.call("weigh", made) == 1.5 + 3 + 40 + 300 - 3000 + 3 + ord("b")
+    assert m.call("sum", {"a": 1, "b": 2.5}) == 3.5
+    assert m.call("as_number", {"real": 1.0}) == 0x3F800000
+    assert m.call("turned", 1 + 2j) == -2 + 1j
+    assert m.call("turned", 3, prototype=True) == 3j
+
+
+def test_structures_are_bytes_and_views(m: Any) -> None:
+    size = m.type("struct point").size
+    order = m.arch.order.value
+    data = (5).to_bytes(2, order) + (7).to_bytes(2, order)
+    assert m.call("moved", data, 2, prototype=True) == {"x": 7, "y": 5}
+    at = m.alloc(size)
+    m.write(at, data)
+    assert m.call("moved", m.view("struct point", at), 2, prototype=True) == {"x": 7, "y": 5}
+    assert m.call("moved", {"x": 5, "y": 7}, 2, prototype="struct point moved(struct point p, int)") == {"x": 7, "y": 5}
+
+
+def test_integers_by_types(m: Any) -> None:
+    assert m.call("low", 0xFFFFFFFF, prototype=True) == 0xFFFFFFFF
+    assert m.call("low", -1, prototype=True) == 0xFFFFFFFF
+    assert m.call("narrow", 0x85, prototype=True) in (-123, 133)  # char has a sign, or none
+
+
+@pytest.mark.parametrize(("name", "args", "text"), [
+    ("moved", ({"z": 1}, 2), "'z'"), ("moved", (b"abc", 2), "has 3 bytes, and struct point has 4"),
+    ("moved", ({"x": 70000}, 2), "does not fit"), ("moved", ({"x": {}}, 2), "argument 1"), ("moved", ({"x": "a"}, 2), "written as short"),
+    ("moved", ({1: 2}, 2), "argument 1"), ("moved", (1, 2), "argument 1 is an int, and the parameter struct point"),
+    ("moved", ({"x": 1},), "1 arguments are given, and the function has 2"), ("low", (1 << 32,), "does not fit"),
+    ("narrow", ("text",), "argument 1 is a bytes, and the parameter signed char"), ("low", (1.5,), "is a float, and the parameter an integer"),
+    ("sum", ({"a": 1j},), "written as float"), ("turned", ("x",), "floating-point"), ("weigh", ({"at": 5},), "written as struct"),
+    ("low", (object(),), "argument 1 is")])
+def test_arguments_that_are_not_of_their_types(m: Any, name: str, args: tuple[Any, ...], text: str) -> None:
+    with pytest.raises(BadArgument, match=text):
+        m.call(name, *args, prototype=True)
