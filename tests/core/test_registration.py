@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from scenes import Scene, hook, paper_machine, unchanged, unicorn_machine
 
-from kprobes import Jprobe, Kprobe, KprobeError, Kprobes, Kretprobe
+from kprobes import Jprobe, Kprobe, KprobeError, Kprobes, Kretprobe, UnicornMachine
 from kprobes import errors as E
 from kprobes.arch._base import OutOfLine
 from kprobes.machine.paper import PaperMachine
@@ -435,9 +435,15 @@ def test_functions_that_return_twice_have_no_return_probes(name: str) -> None:
         k.register_kprobe(Kprobe(symbol_name=name))
 
 
-def test_a_programs_entry_has_no_return_probes() -> None:
+@pytest.mark.parametrize("code, returns", [("31ed 4889e7 4883e4f0 e800000000 f4", False), ("31c0 c3", True), ("e900000000 c3", True)],
+                         ids=["glibc's", "a function", "a tail call"])
+def test_a_programs_entry_that_cannot_return_has_no_return_probes(code: str, returns: bool) -> None:
     """Where x86 has a return address there is argc: a program lost its arguments."""
-    with Kprobes(paper_machine(_start="nop; ret")) as k:
+    raw = bytes.fromhex(code)
+    with UnicornMachine.from_code(raw, arch="x86_64", symbols={"_start": (0x10000, len(raw))}) as m, Kprobes(m) as k:
+        if returns:
+            k.register_kretprobe(Kretprobe(symbol_name="_start"))
+            return
         with pytest.raises(E.Blacklisted, match="has no caller") as raised:
             k.register_kretprobe(Kretprobe(symbol_name="_start"))
         assert (raised.value.errno, raised.value.symbol) == (errno.EINVAL, "_start")

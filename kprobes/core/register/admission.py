@@ -7,9 +7,10 @@ from typing import TypeVar
 
 from ...arch._base import Insn
 from ...errors import BadLocation, Blacklisted, JprobeExists, NotFunctionEntry, NotText, TooBig
+from ...symbols import Symbol
 from ..patch.rooms import Rooms
 from ..probe import Jprobe, Kprobe, Kretprobe, Probe
-from .blacklist import UNFOLLOWED, Blacklist
+from .blacklist import PROGRAM_ENTRY, RETURNS_TWICE, Blacklist
 from .locate import Location, extent
 
 P = TypeVar("P", bound=Probe)
@@ -97,17 +98,28 @@ class Admission:
                 symbol=probe.place(),
                 hint="keep big data outside, keyed by ri",
             )
-        if (
-            isinstance(probe, Kretprobe)
-            and place.symbol is not None
-            and place.symbol.name in UNFOLLOWED
-        ):
-            raise Blacklisted(
-                UNFOLLOWED[place.symbol.name],
-                address=place.address,
-                symbol=place.symbol.name,
-                hint="use a kprobe",
-            )
+        why = ""
+        if isinstance(probe, Kretprobe) and place.symbol is not None:
+            if place.symbol.name in RETURNS_TWICE:
+                why = "returns twice, so its return cannot be followed"
+            elif place.symbol.name == PROGRAM_ENTRY and self._never_returns(place.symbol):
+                why = "is a program's entry and has no caller, so it cannot return"
+        if why:
+            raise Blacklisted(why, address=place.address, symbol=probe.place(), hint="use a kprobe")
+
+    def _never_returns(self, symbol: Symbol) -> bool:
+        """Return True if a function has nothing to return by, where calls push the return address.
+
+        A kernel begins a program with the number of its arguments in that place, which is not to be
+        changed.
+
+        Args:
+            symbol: the function's.
+        """
+        linkage = self._machine.arch.linkage
+        if linkage is None or not linkage.pushed:
+            return False
+        return all(insn.falls_through for insn in self._survey.instructions(symbol))
 
 
 def typed(probe: P, kind: type[P]) -> P:

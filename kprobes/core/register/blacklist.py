@@ -9,23 +9,20 @@ from ...symbols import Symbol, Symbols
 
 #: Functions that return twice. A return probe's instance is gone after the first return, and the
 #: second would find none.
-_RETURNS_TWICE = (
-    "setjmp",
-    "_setjmp",
-    "__setjmp",
-    "sigsetjmp",
-    "__sigsetjmp",
-    "vfork",
-    "__vfork",
-    "getcontext",
-    "swapcontext",
+RETURNS_TWICE = frozenset(
+    {
+        "setjmp",
+        "_setjmp",
+        "__setjmp",
+        "sigsetjmp",
+        "__sigsetjmp",
+        "vfork",
+        "__vfork",
+        "getcontext",
+        "swapcontext",
+    }
 )
-#: function that no return probe may be on -> why
-UNFOLLOWED = {
-    **dict.fromkeys(_RETURNS_TWICE, "returns twice, so its return cannot be followed"),
-    # where x86 has a return address, the kernel has put the number of arguments
-    "_start": "is a program's entry and has no caller, so it cannot return",
-}
+PROGRAM_ENTRY = "_start"  #: where a kernel begins a program
 
 
 class Blacklist:
