@@ -15,6 +15,7 @@ from ..arguments import kind_of, shown
 from ..errors import BadArgument, Unsupported
 from ..regs import real_bits
 from .convention import convention, result_parts
+from .numbers import real_number_bits
 from .placing import WORDS, NotKnown, ParameterPart
 from .prototypes import Prototype
 from .registers import facts
@@ -253,7 +254,7 @@ class TypedCall:
             number = int(value) if isinstance(value, View) else index(value or 0)
         except TypeError:
             raise _misfit(n, value, type) from None
-        data = packed(type, number)
+        data = packed(type, number, self._arch)
         if type.size > self._arch.bits // 8:
             return data
         return int.from_bytes(data, self._order, signed=type.signed)
@@ -319,12 +320,10 @@ class TypedCall:
 
         Raises:
             BadArgument: it is no number, or an integer beyond the largest float.
-            Unsupported: the type is not one of 4 or 8 bytes, or a pair of them.
+            Unsupported: the format of its numbers is not known.
         """
         pair = type.kind == "complex"
         size = type.size // 2 if pair else type.size
-        if size not in (4, 8):
-            raise self._unknown(type, "only numbers of 4 and 8 bytes are written")
         try:
             if not isinstance(value, Complex) or (isinstance(value, complex) and not pair):
                 raise TypeError
@@ -334,13 +333,9 @@ class TypedCall:
                 f"argument {n + 1} is {kind_of(value)}, and the parameter a floating-point number",
                 hint="pass a float or an integer",
             ) from None
-        return b"".join(self._real_bytes(each, size) for each in parts)
-
-    def _real_bytes(self, value: float, size: int) -> bytes:
-        """Return a floating-point number as memory has it; what is beyond the largest of 4 bytes is
-        infinite.
-        """
-        return real_bits(value, size).to_bytes(size, self._order)
+        return b"".join(
+            real_number_bits(type, each, self._arch).to_bytes(size, self._order) for each in parts
+        )
 
     @property
     def _order(self) -> Any:

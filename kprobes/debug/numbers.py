@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..arch._base import Arch
 from ..errors import Unsupported
+from ..regs import real_bits
 from .registers import facts
 
 if TYPE_CHECKING:
@@ -157,3 +158,58 @@ def _float(raw: int, form: str) -> float:
         return sign * float(exact)
     except OverflowError:
         return sign * math.inf
+
+
+def real_number_bits(type: CType, value: float, arch: Arch) -> int:
+    """Return the bits of a floating-point number as a type has it; the inverse of number().
+
+    What is beyond the type's largest number is infinite; what is between two of its numbers is
+    rounded to the nearest.
+
+    Args:
+        type: a floating-point type; of a complex one each half has this.
+        value: the number.
+        arch: the guest's architecture.
+
+    Raises:
+        Unsupported: the format of the type's numbers is not known, or is bfloat.
+    """
+    size = type.size // 2 if type.kind == "complex" else type.size
+    form = _known(type, arch, size)
+    if form in ("single", "double"):
+        return real_bits(value, size)
+    if form == "half":
+        try:
+            return int.from_bytes(struct.pack("<e", value), "little")
+        except OverflowError:
+            return 0x7C00 | (value < 0) << 15
+    if form == "bfloat":
+        raise Unsupported(f"{type.name} is not written", hint="write its bytes")
+    return _widened(real_bits(value, 8), *_FORMATS[form])
+
+
+def _widened(double: int, wide: int, fraction: int, explicit: bool) -> int:
+    """Return the bits of a double in a wider format.
+
+    Args:
+        double: its 64 bits.
+        wide: bits of the wider format's exponent.
+        fraction: bits of its fraction.
+        explicit: True: the highest of these is the integer bit, which other formats leave out.
+    """
+    sign, exponent, mantissa = double >> 63, double >> 52 & 0x7FF, double & (1 << 52) - 1
+    bias = (1 << wide - 1) - 1
+    if exponent == 0x7FF:
+        larger = (1 << wide) - 1
+    elif exponent or mantissa:
+        if not exponent:  # a subnormal number is a normal one in the wider format
+            shift = 53 - mantissa.bit_length()
+            mantissa = mantissa << shift & (1 << 52) - 1
+            exponent = 1 - shift
+        larger = exponent - 1023 + bias
+    else:
+        larger = 0
+    whole = mantissa << fraction - explicit - 52
+    if explicit and larger:
+        whole |= 1 << fraction - 1
+    return sign << wide + fraction | larger << fraction | whole

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import struct
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import Any, NoReturn, Protocol
 
+from ..arch._base import Arch
 from ..arguments import look, look_at_width, shown
 from ..errors import BadArgument, GuestFault, Unsupported
 from ..symbols import CONTROLS
 from .libraries import CUT, NotLaidOut, library_text, library_type
-from .numbers import number
+from .numbers import number, real_number_bits
 from .types import CType, Member, VirtualMember
 
 _SMALLER = "write a smaller number"
@@ -645,27 +646,31 @@ def store(machine: ViewedMemory, type: CType, address: int, value: Any) -> None:
         BadArgument: the type is no number, pointer or array of them, or the value is none that
             fits.
     """
-    machine.write(address & machine.arch.mask, packed(type, value))
+    machine.write(address & machine.arch.mask, packed(type, value, machine.arch))
 
 
-def packed(type: CType, value: Any) -> bytes:
+def packed(type: CType, value: Any, arch: Arch) -> bytes:
     """Return the bytes that memory has of a value of a type.
 
     Args:
         type: the type.
         value: as store() takes it.
+        arch: the guest's architecture.
 
     Raises:
         BadArgument: as store().
+        Unsupported: the format of the type's numbers is not known.
     """
     if type.kind == "array" and type.target is not None:
-        return _packed_array(type, type.target, value)
-    if type.kind == "float" and type.size in (4, 8) and not isinstance(value, View):
+        return _packed_array(type, type.target, value, arch)
+    if type.kind == "float" and hasattr(value, "__float__"):
         try:
-            packed = struct.pack("<f" if type.size == 4 else "<d", value)
-        except (struct.error, OverflowError):
+            real = float(value)
+        except OverflowError:  # an integer beyond the largest double
             raise _not_written(type, value) from None
-        raw = int.from_bytes(packed, "little")
+        raw = real_number_bits(type, real, arch)
+        if math.isfinite(real) and abs(number(type, raw, arch)) == math.inf:
+            raise _not_written(type, value)
     elif type.kind == "bool" and isinstance(value, int | View):
         raw = int(int(value) != 0)  # C 6.3.1.2: whatever is not 0 becomes 1
     elif type.kind in ("int", "char", "enum", "pointer") and isinstance(value, int | View):
@@ -676,7 +681,7 @@ def packed(type: CType, value: Any) -> bytes:
     return raw.to_bytes(type.size, _order(type))
 
 
-def _packed_array(type: CType, element: CType, value: Any) -> bytes:
+def _packed_array(type: CType, element: CType, value: Any, arch: Arch) -> bytes:
     """Return the bytes that memory has of an array: fewer than it has room for where bytes or text
     are shorter. Behind bytes and text for an array of char comes a 0, if there is room.
 
@@ -684,6 +689,7 @@ def _packed_array(type: CType, element: CType, value: Any) -> bytes:
         type: the array's.
         element: its elements'.
         value: as store() takes it.
+        arch: the guest's architecture.
 
     Raises:
         BadArgument: as store(); there are more or fewer elements than the array has.
@@ -705,7 +711,7 @@ def _packed_array(type: CType, element: CType, value: Any) -> bytes:
             f"{type.name} has {type.count} elements, not {len(value)}",
             hint="write all of them, or single ones by their index",
         )
-    return b"".join(packed(element, each) for each in value)
+    return b"".join(packed(element, each, arch) for each in value)
 
 
 def _not_written(type: CType, value: Any) -> BadArgument:

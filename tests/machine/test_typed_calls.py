@@ -5,6 +5,7 @@ By hand: `CALLS=50 pytest tests/machine/test_typed_calls.py -s` calls the functi
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections import Counter
@@ -117,6 +118,7 @@ int as_number(union word w) { return w.number; }
 float sum(struct pair p) { return p.a + p.b; }
 _Complex double turned(_Complex double c) { _Complex double out; __real__ out = -__imag__ c; __imag__ out = __real__ c; return out; }
 unsigned low(unsigned n) { return n; }
+long double same(long double n) { return n; }
 void _start(void) {}
 void *memcpy(char *to, const char *from, unsigned long n) { while (n--) *to++ = *from++; return to; }
 void *memset(char *to, int c, unsigned long n) { for (unsigned long k = 0; k < n; k++) ((volatile char *)to)[k] = c; return to; }
@@ -173,3 +175,11 @@ def test_integers_by_types(m: Any) -> None:
 def test_arguments_that_are_not_of_their_types(m: Any, name: str, args: tuple[Any, ...], text: str) -> None:
     with pytest.raises(BadArgument, match=text):
         m.call(name, *args, prototype=True)
+
+
+def test_long_double(m: Any) -> None:
+    """x87's format, the one of 16 bytes, and MIPS' o32, where it is a double."""
+    for value in (2.5, -0.0, 1e308, 5e-324, math.inf, 0.1):
+        returned = m.call("same", value, prototype=True)
+        assert (returned, math.copysign(1, returned)) == (value, math.copysign(1, value))
+    assert math.isnan(m.call("same", math.nan, prototype=True))
