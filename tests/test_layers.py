@@ -86,7 +86,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
             "arch", "arch._base", "arch._rows", "arch._assembly", "fuzz", "cli"),
     "fuzz": ("__init__", "board", "calltext", "campaign", "controls", "deprecation", "errors", "kprobes", "machine.unicorn.edgemap",
              "machine.unicorn.machine", "newfile", "stacks", "symbols", "fuzz"),
-    "events": ("arguments", "attacher", "clocknames", "core.probe", "core.register.alone", "debug.", "errors", "machine._base", "notebook",
+    "events": ("arguments", "attacher", "clocknames", "core.probe", "core.register.alone", "debug.", "errors", "machine._base", "names", "notebook",
                "programs", "regs", "stacks", "symbols", "arch._base", "events"),
     "script": ("script.",),
     # the passes know the tree and not each other's guest: only what places probes and runs them does

@@ -12,17 +12,13 @@ from attrs import evolve, frozen
 
 from ..errors import AmbiguousSymbol, EventError, UnknownSymbol
 from ..machine._base import Machine
-from ..names import demangle, is_mangled, means
-from ..symbols import Symbol, Symbols, perhaps_spelled, spellings, where_names_are
+from ..symbols import Symbols, perhaps_spelled, spellings, where_names_are
+from ._copies import copied
 from ._messages import make_error
 
 QUOTES = ("'", '"')
 #: a name of C++ or Rust, in scopes or with arguments of a template
 _READABLE = re.compile(r"[A-Za-z_]\w*(?:(?:::|[<>,~])\w*)*", re.ASCII)
-#: behind a function's name in that of a copy with all its code
-_COPY = re.compile(r"(?:\.(?:constprop|isra|lto_priv|llvm|specialized)\.\d+)+", re.ASCII)
-#: behind it in that of a copy, or of the part that is left of a function whose beginning is inlined
-_PART = re.compile(r"(?:\.(?:constprop|isra|lto_priv|llvm|specialized|part)\.\d+)+", re.ASCII)
 _HEAD = re.compile(r"([prf])([^:]*)(?::(.*))?", re.ASCII | re.DOTALL)
 
 
@@ -271,26 +267,6 @@ def _of_one_name(words: list[str], machine: Machine) -> ExpandedPattern | None:
         if copies := copied(symbols, body):
             return _definitions(words, [(each.name, each.address) for each in copies], machine)
     return None
-
-
-def copied(symbols: Symbols, name: str, parts: bool = False) -> list[Symbol]:
-    """Return the compiler's copies of a function that have its code out of line.
-
-    Args:
-        symbols: where to look.
-        name: the function's, in C++ with scopes or without parameters.
-        parts: True: also what is left of a function whose beginning is inlined (`name.part.0`).
-            Else a copy has all code.
-    """
-    behind = _PART if parts else _COPY
-    found = []
-    for symbol in symbols:
-        base, dot, rest = symbol.name.partition(".")
-        if not dot or symbol.kind != "func" or not behind.fullmatch(dot + rest):
-            continue
-        if base == name or (is_mangled(base) and means(name, demangle(base))):
-            found.append(symbol)
-    return found
 
 
 def _is_pattern(place: str) -> bool:

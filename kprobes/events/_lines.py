@@ -15,7 +15,7 @@ from ..debug.sources import SourcePlace
 from ..errors import AmbiguousSymbol, UnknownSymbol
 from ..machine._base import Machine
 from ..symbols import SourceLine
-from ._globs import copied
+from ._copies import copied
 from ._messages import make_error
 
 _LINE: Final = re.compile(r"(.+):(\d{1,9})")

@@ -1,0 +1,33 @@
+"""The compiler's copies of functions: GCC's clones, and LLVM's."""
+
+from __future__ import annotations
+
+import re
+
+from ..names import demangle, is_mangled, means
+from ..symbols import Symbol, Symbols
+
+#: behind a function's name in that of a copy with all its code
+_COPY = re.compile(r"(?:\.(?:constprop|isra|lto_priv|llvm|specialized)\.\d+)+", re.ASCII)
+#: behind it in that of a copy, or of the part that is left of a function whose beginning is inlined
+_PART = re.compile(r"(?:\.(?:constprop|isra|lto_priv|llvm|specialized|part)\.\d+)+", re.ASCII)
+
+
+def copied(symbols: Symbols, name: str, parts: bool = False) -> list[Symbol]:
+    """Return the compiler's copies of a function that have its code out of line.
+
+    Args:
+        symbols: where to look.
+        name: the function's, in C++ with scopes or without parameters.
+        parts: True: also what is left of a function whose beginning is inlined (`name.part.0`).
+            Else a copy has all code.
+    """
+    behind = _PART if parts else _COPY
+    found = []
+    for symbol in symbols:
+        base, dot, rest = symbol.name.partition(".")
+        if not dot or symbol.kind != "func" or not behind.fullmatch(dot + rest):
+            continue
+        if base == name or (is_mangled(base) and means(name, demangle(base))):
+            found.append(symbol)
+    return found
