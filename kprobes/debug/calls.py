@@ -14,7 +14,6 @@ from ..arch._base import Arch
 from ..arguments import kind_of, shown
 from ..errors import BadArgument, Unsupported
 from ..regs import real_bits
-from .convention import convention, result_parts
 from .numbers import real_number_bits
 from .placing import WORDS, NotKnown, ParameterPart
 from .prototypes import Prototype
@@ -187,15 +186,8 @@ class TypedCall:
         every = [*self._types, self._result]
         if all(type.kind == "void" or _is_word(type, word) for type in every):
             return None
-        known = facts(self._arch).real_flags
-        tells = known is None or known.variadic or not prototype.variadic
-        file = prototype.file
-        rules = convention(self._arch, file.flags if tells else None, file.results)
-        if rules is None:
-            unusual = next(type for type in every if not _is_word(type, word))
-            raise self._unknown(unusual, f"how {self._arch.name} passes it is not known here")
         try:
-            parts = rules(self._types, self._result, file.by_reference)
+            parts = prototype.convention.parameters(self._types, self._result)
             for type, places in zip(self._types, parts, strict=True):
                 if type.size and not places and type.kind not in ("struct", "union"):
                     raise NotKnown(f"how {self._arch.name} passes {type.name} is not known here")
@@ -212,11 +204,11 @@ class TypedCall:
         Raises:
             Unsupported: where such a result is is not known.
         """
-        type, file = self._result, prototype.file
+        type = self._result
         if type.kind == "void" or _is_word(type, self._arch.bits // 8):
             return ()
         try:
-            return result_parts(self._arch, file.flags, file.results, type, file.by_reference)
+            return prototype.convention.result(type)
         except NotKnown as error:
             raise self._unknown(type, str(error)) from None
 

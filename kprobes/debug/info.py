@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from ..arch._base import Arch, Results
-from ..arguments import checked, kind_of
+from ..arguments import SORTS, checked, kind_of, look
 from ..errors import BadArgument, GuestFault, UnknownSymbol, Unsupported
 from ..image import LoadedFile, has_dwarf, is_of_same_build
 from ..regs import Regs
@@ -22,10 +22,10 @@ from .inlined import copies_at
 from .lines import source_path
 from .markers import Marker, markers_of
 from .numbers import number, single_of_double
-from .passing import Arrival, FunctionEntry, is_copied, is_of_btf, result_of
+from .passing import Arrival, FunctionEntry, c_convention, is_copied, is_of_btf, result_of
 from .places import SourceFrame, frames, told
 from .placing import ParameterPart
-from .prototypes import FileConvention, parsed
+from .prototypes import CallConvention, parsed
 from .registers import facts, register
 from .scopes import (
     FrameVariables,
@@ -433,7 +433,9 @@ class DebugInfo:
                 compiler has removed parameters.
         """
         if prototype is not True:
-            types = parsed(prototype, self.arch, self.type, self._convention_at(entry))
+            look("prototype", prototype, SORTS["str"])
+            variadic = "..." in prototype
+            types = parsed(prototype, self.arch, self.type, self._convention_at(entry, variadic))
         else:
             function = self._entry(entry)
             if function is None:
@@ -447,11 +449,15 @@ class DebugInfo:
             types = function.prototype()
         return TypedCall(self, self._machine, types, arguments)
 
-    def _convention_at(self, address: int) -> FileConvention:
-        """Return what the file that has a function says of how it is called.
+    def _convention_at(self, address: int, variadic: bool) -> CallConvention:
+        """Return how a C function is called, as far as its file says it.
 
         Where that file is not known, all loaded ones have to agree; where there is none, functions
         get floating-point numbers in registers.
+
+        Args:
+            address: of the function.
+            variadic: True: it has `...`.
         """
         symbol = self._machine.symbols.covering(address)
         files = [file for file in self.files if symbol and file.module == symbol.module]
@@ -463,7 +469,8 @@ class DebugInfo:
         results = None if abi is None else abi.results
         if len(files) == 1:
             results = self._results_of(files[0])
-        return FileConvention(flags.pop() if len(flags) == 1 else None, results, is_copied)
+        told = flags.pop() if len(flags) == 1 else None
+        return c_convention(self.arch, told, results, is_copied, variadic)
 
     def _results_of(self, file: LoadedFile) -> Results | None:
         """Return where functions of a file return structures; None: not known.

@@ -30,8 +30,8 @@ from .convention import (
 from .copying import NotTold, is_copied_by_function, tells_copying
 from .expression import UnknownValue
 from .file import DAMAGE, children, text
-from .placing import NotKnown, ParameterPart, is_empty
-from .prototypes import FileConvention, Prototype
+from .placing import ByReference, NotKnown, ParameterPart, is_empty
+from .prototypes import CallConvention, Prototype
 from .registers import facts, has_windows, register
 from .scopes import Variable
 from .signatures import type_entry
@@ -165,6 +165,38 @@ def is_copied(type: CType) -> bool:
     return _is_copied(type, language, text(unit, "DW_AT_producer"))
 
 
+def c_convention(
+    arch: Arch,
+    flags: int | None,
+    results: Results | None,
+    by_reference: ByReference,
+    variadic: bool,
+) -> CallConvention:
+    """Return how C functions of a file are called.
+
+    Args:
+        arch: the guest's.
+        flags: as RealFlags has them; None: the file does not say how floating-point numbers are
+            passed.
+        results: where functions return structures; None: not known.
+        by_reference: type -> whether C++ copies it by a function of its own.
+        variadic: True: the function has `...`.
+    """
+    known = facts(arch).real_flags
+    tells = known is None or known.variadic or not variadic
+    rules = convention(arch, flags if tells else None, results)
+
+    def parameters(types: Sequence[CType], result: CType) -> list[tuple[ParameterPart, ...]]:
+        """Return the parts of each argument; raises NotKnown."""
+        if rules is None:
+            raise NotKnown(f"how {arch.name} passes other types than words is not known")
+        return rules(types, result, by_reference)
+
+    return CallConvention(
+        parameters, lambda type: result_parts(arch, flags, results, type, by_reference)
+    )
+
+
 class FunctionEntry:
     """Finds where a function's parameters are at its entry, and its result when it returns.
 
@@ -220,9 +252,17 @@ class FunctionEntry:
                 f"the function cannot be called by its types: {why}",
                 hint="prototype= says the types that the code has",
             )
-        file = FileConvention(self._flags, self._results, self._copied)
         types = tuple(variable.type for variable in self._variables)
-        return Prototype(self._result(), types, self._is_variadic(), file)
+        variadic = self._is_variadic()
+        if self._language() == _RUST:
+            tried = self._is_tried_rustc()
+            how = CallConvention(
+                lambda types, result: rust_parts(types, result, tried),
+                lambda type: rust_result(type, tried),
+            )
+        else:
+            how = c_convention(self._arch, self._flags, self._results, self._copied, variadic)
+        return Prototype(self._result(), types, variadic, how)
 
     def arrivals(self) -> list[tuple[Variable, Arrival]]:
         """Return (parameter, where the caller puts it) of each parameter, in order."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from attrs import frozen
 
-from ..arch._base import Arch, Results
-from ..arguments import SORTS, look
+from ..arch._base import Arch
 from ..errors import BadArgument, UnknownSymbol
-from .placing import ByReference
+from .placing import ParameterPart
 from .types import CType, Derived
 
 #: types of C and its headers that are one word -> (kind, bytes, signed); 0 bytes: a pointer's
@@ -40,18 +39,17 @@ _DECLARATION: Final = re.compile(r"([^()]*)\(([^()]*)\)\s*;?\s*")
 
 
 @frozen
-class FileConvention:
-    """What a file says of how its functions are called.
+class CallConvention:
+    """How functions of a file and a language are called. Both raise NotKnown where a type is not
+    understood.
 
     Attributes:
-        flags: as RealFlags has them; None: it does not say how floating-point numbers are passed.
-        results: where functions return structures; None: not known.
-        by_reference: type -> whether C++ copies it by a function of its own.
+        parameters: (types of the arguments, type of the result) -> the parts of each argument.
+        result: type -> its parts, as the function returns.
     """
 
-    flags: int | None
-    results: Results | None
-    by_reference: ByReference
+    parameters: Callable[[Sequence[CType], CType], list[tuple[ParameterPart, ...]]]
+    result: Callable[[CType], tuple[ParameterPart, ...]]
 
 
 @frozen
@@ -62,17 +60,17 @@ class Prototype:
         result: of its result; of kind "void" where there is none.
         parameters: of its parameters, in order.
         variadic: True: more arguments may follow.
-        file: how functions of its file are called.
+        convention: how it is called.
     """
 
     result: CType
     parameters: tuple[CType, ...]
     variadic: bool
-    file: FileConvention
+    convention: CallConvention
 
 
 def parsed(
-    text: str, arch: Arch, type_named: Callable[[str], CType], file: FileConvention
+    text: str, arch: Arch, type_named: Callable[[str], CType], convention: CallConvention
 ) -> Prototype:
     """Read a prototype as C writes it: "double pow(double, double)". Names may be left out.
 
@@ -81,12 +79,11 @@ def parsed(
         arch: the guest's, which says how wide `long` is.
         type_named: returns the type of a name in C that is no number's: "struct point". It raises
             UnknownSymbol where there is none.
-        file: how functions are called.
+        convention: how the function is called.
 
     Raises:
         BadArgument: it is no prototype, or has a type that is not known.
     """
-    look("prototype", text, SORTS["str"])
     found = _DECLARATION.fullmatch(text.strip())
     if found is None:
         raise BadArgument(
@@ -100,7 +97,7 @@ def parsed(
     if any(one.kind == "void" for one in parameters):
         raise BadArgument(f"{text!r} has a parameter of type void", hint="leave it out")
     result = _type(found[1], arch, type_named)
-    return Prototype(result, tuple(parameters), variadic, file)
+    return Prototype(result, tuple(parameters), variadic, convention)
 
 
 def _type(text: str, arch: Arch, type_named: Callable[[str], CType]) -> CType:

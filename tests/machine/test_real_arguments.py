@@ -108,8 +108,7 @@ def test_arguments_that_do_not_fit_the_types(m: Any, args: tuple[Any, ...]) -> N
 def test_a_float_for_an_integer(m: Any) -> None:
     with pytest.raises(BadArgument, match="argument 1 is a float, and the parameter an integer"):
         m.call("mixed", 2.5, 2.5, 3, 4.0, "ab")
-    with pytest.raises(Unsupported, match="long double cannot be passed"):
-        m.call("wide", 2.5)
+    assert m.call("wide", 2.5) == 2.5
 
 
 def test_nothing_is_known_of_the_function(bare: Any) -> None:
@@ -196,7 +195,7 @@ def test_signed_integers_have_their_sign(arch: str, back: str) -> None:
 
 def test_where_it_is_not_known() -> None:
     for arch in ("m68k", "sparc64"):
-        unknown = f"double cannot be passed .*: how {arch} passes it is not known here"
+        unknown = f"cannot be called by its types: how {arch} passes other types than words is not known"
         with UnicornMachine.from_code(bytes(16), arch=arch, symbols={"f": 0x1000}) as m, pytest.raises(Unsupported, match=unknown):
             m.call("f", 2.5, 1.0, prototype="int f(double, double)")
 

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import math
 import os
+import platform
+import shutil
+import subprocess
 import sys
 from collections import Counter
 from importlib.util import find_spec
@@ -183,3 +186,29 @@ def test_long_double(m: Any) -> None:
         returned = m.call("same", value, prototype=True)
         assert (returned, math.copysign(1, returned)) == (value, math.copysign(1, value))
     assert math.isnan(m.call("same", math.nan, prototype=True))
+
+
+RUST = """
+pub struct Pair { x: i32, y: i32 }
+pub struct Large { v: [i64; 5] }
+#[inline(never)] #[no_mangle] pub fn add(a: f64, b: i32) -> f64 { a + b as f64 }
+#[inline(never)] #[no_mangle] pub fn sum(large: Large, by: i64) -> i64 { large.v.iter().sum::<i64>() * by }
+#[inline(never)] #[no_mangle] pub fn large(n: i64) -> Large { Large { v: [n, n + 1, n + 2, n + 3, n + 4] } }
+#[inline(never)] #[no_mangle] pub fn tens(pair: Pair) -> i32 { pair.x * 10 + pair.y }
+#[inline(never)] #[no_mangle] pub fn length(text: &str, more: u8) -> usize { text.len() + more as usize }
+fn main() {
+    println!("{} {} {} {} {}", add(1.5, 2), sum(Large { v: [1; 5] }, 2), large(3).v[2], tens(Pair { x: 1, y: 2 }), length("ab", 1));
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("rustc") is None or platform.machine() != "x86_64", reason="Rust's convention is known on x86-64")
+def test_rust(tmp_path: Path) -> None:
+    (tmp_path / "guest.rs").write_text(RUST)
+    subprocess.run(["rustc", "-g", "-O", "guest.rs"], cwd=tmp_path, check=True, capture_output=True)
+    with UnicornMachine.load(tmp_path / "guest") as m:
+        assert m.call("add", 1.5, 2) == 3.5
+        assert m.call("sum", {"v": [1, 2, 3, 4, 5]}, 2) == 30
+        assert m.call("large", 3, prototype=True) == {"v": (3, 4, 5, 6, 7)}
+        assert m.call("tens", {"x": 1, "y": 2}) == 12
+        assert m.call("length", {"data_ptr": 0x1000, "length": 7}, 3) == 10
