@@ -27,7 +27,8 @@ _DWARF: Final = (b".debug_info", b".zdebug_info")
 FOLDERS: Final = ("/usr/lib/debug",)
 _MOST: Final = 1 << 30  #: bytes of a file that is unpacked or fetched
 _LARGE: Final = 1 << 24  #: bytes of a file that takes longer to read than what is looked for in it
-_SECONDS: Final = 90  #: that a server may take, as debuginfod's own client waits
+#: that a server may be silent, as debuginfod's own client waits without DEBUGINFOD_TIMEOUT
+_SECONDS: Final = 90
 _ID: Final = re.compile(r"[0-9a-f]{4,128}")
 
 
@@ -215,6 +216,17 @@ def _debuginfod_cache() -> Path:
     return Path(caches) / "debuginfod_client"
 
 
+def _patience() -> float:
+    """Return for how many seconds a server may send nothing: those of $DEBUGINFOD_TIMEOUT, where
+    that is a number above 0.
+    """
+    try:
+        given = float(os.environ.get("DEBUGINFOD_TIMEOUT", ""))
+    except ValueError:
+        return _SECONDS
+    return given if 0 < given < 1e6 else _SECONDS
+
+
 def fetched(identity: str, servers: Sequence[str]) -> bytes:
     """Return the debug information of a build, from debuginfod servers, or what was fetched before.
 
@@ -253,7 +265,7 @@ def fetched(identity: str, servers: Sequence[str]) -> bytes:
             continue
         try:
             address = f"{server.rstrip('/')}/buildid/{identity}/debuginfo"
-            with urlopen(address, timeout=_SECONDS) as answer:
+            with urlopen(address, timeout=_patience()) as answer:
                 data: bytes = answer.read(_MOST)
         except (URLError, HTTPException, OSError, ValueError) as error:
             reasons.append(f"{server}: {error}")

@@ -9,10 +9,12 @@ import lzma
 import os
 import random
 import shutil
+import socket
 import struct
 import subprocess
 import tarfile
 import threading
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -206,6 +208,15 @@ def test_no_server_has_it(folder: Path, servers: list[str], tmp_path: Path, monk
             m.symbols.find_debug(servers=servers)
         with pytest.raises(BadArgument, match="servers is"):
             m.symbols.find_debug(servers="http://here")
+
+
+def test_a_silent_server_is_given_up(folder: Path, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After $DEBUGINFOD_TIMEOUT; the next one is asked."""
+    monkeypatch.setenv("DEBUGINFOD_TIMEOUT", "0.3")
+    with socket.create_server(("127.0.0.1", 0)) as silent, UnicornMachine.load(folder / "bare") as m:
+        begun = time.monotonic()
+        assert m.symbols.find_debug(servers=[f"http://127.0.0.1:{silent.getsockname()[1]}", server])
+        assert time.monotonic() - begun < 30
 
 
 def test_on_the_command_line(folder: Path, server: str, monkeypatch: pytest.MonkeyPatch) -> None:

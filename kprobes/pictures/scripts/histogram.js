@@ -50,9 +50,10 @@ kp.views.histogram = (place, data) => {
     return [...marked.keys()];
   };
   const evenly = (low, high, count, wide) => {
-    const step = Math.max(1, Math.ceil((high - low) / Math.max(1, Math.floor(wide / 96)))), out = [];
-    for (let i = Math.max(0, Math.ceil(low)); i <= Math.min(high, count - 1); i += step) out.push(i);
-    return out;
+    const of = series(), least = (high - low) / Math.max(1, Math.floor(wide / 96)), power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
+    const step = power * (least <= power ? 1 : least <= 2 * power ? 2 : least <= 5 * power ? 5 : 10), round = step * (of.to[0] - of.from[0]), out = [];
+    for (let i = Math.max(0, Math.ceil(low)); i <= Math.min(high, count - 1); i++) if (of.from[i] % round === 0) out.push(i);
+    return out.length ? out : [Math.max(0, Math.ceil(low))];
   };
   const draw = () => {
     const of = series();
