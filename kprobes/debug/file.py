@@ -482,6 +482,30 @@ def executable_ranges(file: LoadedFile) -> list[tuple[int, int]]:
     ]
 
 
+def loaded_bytes(file: LoadedFile, address: int, size: int) -> bytes:
+    """Return bytes of a file's segments, as they are before anything is written into memory.
+
+    Args:
+        file: the file.
+        address: link address of the first byte.
+        size: number of bytes.
+
+    Returns:
+        b"" where no segment has all of them: in an object file, or in one of debug information
+        only.
+
+    Raises:
+        errors in DAMAGE: the file is damaged.
+    """
+    for segment in elf_of(file).iter_segments("PT_LOAD"):
+        header = segment.header
+        within = address - header["p_vaddr"]
+        if 0 <= within <= header["p_filesz"] - size:
+            at = header["p_offset"] + within
+            return file.data[at : at + size]
+    return b""
+
+
 def text(die: Any, name: str) -> str:
     """Return the text of an attribute; "": there is none, or it is no text. Bytes that are not
     UTF-8 become backslash escapes.

@@ -17,7 +17,7 @@ from ..symbols import SourceLine, Symbols
 from .arguments import EntryArguments
 from .calls import TypedCall
 from .expression import UnknownValue
-from .file import DAMAGE, flags_of, text
+from .file import DAMAGE, cached, flags_of, loaded_bytes, text
 from .inlined import copies_at
 from .lines import source_path
 from .markers import Marker, markers_of
@@ -932,16 +932,32 @@ class DebugInfo:
     def _entered(self, file: LoadedFile, function: Function, pc: int) -> bool:
         """Whether an address is a function's entry, where its frame is not set up yet.
 
+        A function may have a second entry behind its first instructions. A breakpoint may stand on
+        those in memory: the file says what they are.
+
         Args:
             file: has the function.
             function: the function.
             pc: guest address.
         """
-        arch = self._machine.arch
-        return (
-            pc - file.bias - function.start
-            in arch.pointers.code_address(function.start + file.bias, self._machine.read).entries
-        )
+        code_address = self._machine.arch.pointers.code_address
+        start = function.start + file.bias
+        if pc - start in code_address(start, self._machine.read).entries:
+            return True
+
+        def read_file(address: int, size: int) -> bytes:
+            found = loaded_bytes(file, address - file.bias, size)
+            if not found:
+                raise GuestFault("the file has nothing there", address=address)
+            return found
+
+        try:
+            entry = cached(
+                file, f"entry {function.start:#x}", lambda: code_address(start, read_file)
+            )
+        except DAMAGE:
+            return False
+        return pc - start in entry.entries
 
     def names(self, address: int) -> list[str]:
         """Return the names of the variables in scope at a guest address; [] where no function is

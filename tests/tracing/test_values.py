@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
-import judge_program
 import pytest
 from value_judge import compared
 from value_programs import RUST_AGGREGATES, RUST_ENTRIES, build, compiler
@@ -48,34 +46,6 @@ def test_variables_are_what_gdb_shows(seed: int, language: str, level: int, dwar
     if not verdicts.right + verdicts.refused:
         pytest.skip("gdb finds no variables in this program")
     assert verdicts.right > 50
-
-
-def test_gdb_judges_a_machine_by_its_cores(tmp_path: Path, capsys: pytest.CaptureFixture[str],
-                                           monkeypatch: pytest.MonkeyPatch) -> None:
-    """judge_program.py compares any Linux program's variables, also those that are not set yet; a wrong one is told."""
-    if compiler("c") is None:
-        pytest.skip("there is no compiler of C")
-    program = tmp_path / "words"
-    (tmp_path / "words.c").write_text("""
-        #include <stdio.h>
-        #include <string.h>
-        struct word { char text[256]; unsigned char counts[200]; double share; struct word *next; };
-        static struct word *longest(struct word *one) {
-            struct word *best = one; for (; one; one = one->next) if (strlen(one->text) > strlen(best->text)) best = one;
-            return best; }
-        int main(int argc, char **argv) {
-            struct word all[3], *found; int n;
-            for (n = 0; n < 3; n++) { snprintf(all[n].text, 256, "%s-%d", argv[argc - 1], n * 5); all[n].share = n / 2.;
-                memset(all[n].counts, n, 200); all[n].next = n ? &all[n - 1] : 0; }
-            found = longest(&all[2]); puts(found->text); return 0; }""")
-    subprocess.run(["gcc", "-g", "-O1", "-static", "words.c", "-o", "words"], check=True, cwd=tmp_path)
-    judge = [str(program), "pear"]
-    monkeypatch.setattr("sys.argv", ["judge_program.py", "--share", "0.5", *judge])
-    assert judge_program.main() == 0
-    said = capsys.readouterr().out
-    assert re.search(r"[1-9][0-9]+ values are right, 0 refused, [0-9]+ beyond gdb, 0 differ", said), said
-    monkeypatch.setattr("value_judge.ours", lambda value: 7)
-    assert judge_program.main() == 1
 
 
 def rustc() -> str:

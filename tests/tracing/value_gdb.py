@@ -4,7 +4,8 @@ The task: `file`; `places`, addresses; `functions`, names whose parameters are s
 each place that are shown; `out`, where the answer goes. The answer: `places`, address -> a list for each of its hits, of
 name -> value; `prologues`, name -> the same of parameters.
 
-Or: `file`; `cores`, key -> path of a core; `out`. The answer: key -> name -> value.
+Or: `file`; `stub`, the socket of a stub (value_stub.py); `out`. The answer: a line for each stop, name -> value.
+Or: `file`; `prologues`, names of functions; `out`. The answer: name -> address behind the prologue.
 """
 import json
 import os
@@ -127,6 +128,28 @@ class Place(gdb.Breakpoint):
         return False
 
 
+def show_stops(stub, file):
+    """Write what is in scope at each stop of a stub, a line for each."""
+    gdb.execute("set remotetimeout 100")
+    gdb.execute("target remote " + stub)
+    while gdb.selected_inferior().pid:
+        json.dump({**variables(False), "(stack)": stack()}, file)
+        file.write("\n")
+        file.flush()
+        gdb.execute("continue", to_string=True)
+
+
+def behind_prologue(name):
+    """Where a breakpoint of a function goes; 0: nowhere."""
+    try:
+        breakpoint = gdb.Breakpoint(name, internal=True)
+    except gdb.error:
+        return 0
+    found = breakpoint.locations[0].address if breakpoint.locations else 0
+    breakpoint.delete()
+    return found
+
+
 def main():
     with open(os.environ["VALUES_TASK"]) as file:
         task = json.load(file)
@@ -134,13 +157,13 @@ def main():
                  "set startup-with-shell off", "set print entry-values no", "set language auto"):
         gdb.execute(line)
     gdb.execute("file " + task["file"])
-    if "cores" in task:
-        answer = {}
-        for key, path in task["cores"].items():
-            gdb.execute("core-file " + path, to_string=True)
-            answer[key] = {**variables(False), "(stack)": stack()}
+    if "stub" in task:
         with open(task["out"], "w") as file:
-            json.dump(answer, file)
+            show_stops(task["stub"], file)
+        return
+    if "prologues" in task:
+        with open(task["out"], "w") as file:
+            json.dump({name: behind_prologue(name) for name in task["prologues"]}, file)
         return
     answer = {"places": {}, "prologues": {}}
     for place in task["places"]:

@@ -31,13 +31,25 @@ class Verdicts:
         right: values that are as gdb's.
         refused: values that gdb has and the library does not show.
         stacks: hits whose stacks are compared.
+        silent: hits at which gdb fails.
+        ended: the error that the program's run ends by, or "".
         wrong: (place, variable, ours, gdb's) of the others.
     """
 
     right: int = 0
     refused: int = 0
     stacks: int = 0
+    silent: int = 0
+    ended: str = ""
     wrong: list[tuple[str, str, Any, Any]] = field(factory=list)
+
+    def add(self, others: Verdicts) -> None:
+        """Count what another comparison has found, too."""
+        self.right += others.right
+        self.refused += others.refused
+        self.stacks += others.stacks
+        self.silent += others.silent
+        self.wrong += others.wrong
 
 
 def ours(value: Any) -> Any:

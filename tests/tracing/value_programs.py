@@ -6,10 +6,14 @@ that a run has the same addresses natively and in an emulator, and leaves by a s
 
 from __future__ import annotations
 
+import importlib.util
 import random
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+
+from attrs import frozen
 
 #: what a C or C++ program consists of besides its types and functions
 C_FRAME = """
@@ -32,6 +36,13 @@ __attribute__((naked, used)) void _start(void)
   "finished: mov $60, %%eax\\n xor %%edi, %%edi\\n syscall"); }
 }
 """
+#: the end of a program that has no code for one architecture: a debugger's stacks end at main
+C_END_ANYWHERE = """
+%(extern)s {
+__attribute__((used, noinline)) void driver(void) { %(calls)s }
+int main(void) { driver(); sink++; return 0; }
+}
+"""
 INTEGERS = ("signed char", "unsigned char", "short", "unsigned short", "int", "unsigned", "long", "unsigned long",
             "long long", "char")
 WIDTH = {"signed char": 8, "unsigned char": 8, "char": 8, "short": 16, "unsigned short": 16, "int": 32, "unsigned": 32,
@@ -44,10 +55,12 @@ class CProgram:
     Args:
         rng: draws everything.
         cpp: C++; else C.
+        bits: of a `long`; 0: the program is one of x86-64 that runs by itself, others begin at `main`.
     """
 
-    def __init__(self, rng: random.Random, cpp: bool) -> None:
-        self.rng, self.cpp = rng, cpp
+    def __init__(self, rng: random.Random, cpp: bool, bits: int = 0) -> None:
+        self.rng, self.cpp, self.bits = rng, cpp, bits
+        self.width = WIDTH | ({"long": 32, "unsigned long": 32} if bits == 32 else {})
         self.parts: list[str] = []
         self.structs: list[tuple[str, list[tuple[str, str, int]]]] = []  # (name, [(member, type, bits)])
         self.calls: list[str] = []
@@ -65,15 +78,15 @@ class CProgram:
             return rng.choice(["RED", "GREEN", "BLUE"])
         if type == "enum level":
             return rng.choice(["LOW", "MIDDLE", "HIGH"])
-        bits = min(WIDTH.get(type, 32), 60)
+        bits = min(self.width.get(type, 32), 60)
         value = rng.choice([rng.randrange(1 << bits), rng.randrange(100), (1 << bits) - 1 - rng.randrange(9)])
-        return f"({type}){value}{'L' if bits > 31 else ''}"
+        return f"({type}){value}{'LL' if bits > 31 else ''}"
 
     def scalar(self) -> str:
         """A type that is no structure."""
         rng = self.rng
         return rng.choice([rng.choice(INTEGERS), "int", "long", rng.choice(
-            ["float", "double", "long double", "__int128", "bool" if self.cpp else "_Bool", "enum color", "enum level",
+            ["float", "double", "long double", "long long" if self.bits == 32 else "__int128", "bool" if self.cpp else "_Bool", "enum color", "enum level",
              "double", "float"])])
 
     def declare(self) -> None:
@@ -84,8 +97,8 @@ class CProgram:
             lines = []
             for m in range(rng.choice([1, 2, 2, 3, 4, 6])):
                 type, bits, array = self.scalar(), 0, 0
-                if type in WIDTH and rng.random() < 0.4:
-                    bits = rng.randrange(1, WIDTH[type] + 1)
+                if type in self.width and rng.random() < 0.4:
+                    bits = rng.randrange(1, self.width[type] + 1)
                 elif type in ("enum level", "enum color") and rng.random() < 0.3:
                     bits = 9
                 elif rng.random() < 0.2:
@@ -182,7 +195,7 @@ struct Text {{ char *at; unsigned long size; char room[16]; Text(const char *fro
 KEEP Text make(int number, const N &n, int &&last) {{ Text t("abc"); sink += number + n.x + last; use(&t); return t; }}
 template <typename T, int K> KEEP T scaled(T value, N n) {{ T twice = value * K; sink += (long)twice + n.x; return twice; }} }}
 struct N {{ char c; int d[2]; }};
-void operator delete(void *, unsigned long) {{}} void operator delete(void *) {{}}
+void operator delete(void *, __SIZE_TYPE__) {{}} void operator delete(void *) {{}}
 KEEP int by_value(geo::Text t, int k, N n) {{ sink += t.size + k + n.d[1]; use(&t); return k; }}
 """)
         self.calls.append(f"""{{ geo::N n = {{{a}, {b}}}; geo::Both both; sink += both.area({a}); geo::make({b}, n, 9);
@@ -202,8 +215,10 @@ KEEP int by_value(geo::Text t, int k, N n) {{ sink += t.size + k + n.d[1]; use(&
             self.function(n)
         if self.cpp:
             self.classes()
-        end = C_END % (around | {"calls": "\n".join(self.calls)})
-        if not self.cpp:
+        end = (C_END_ANYWHERE if self.bits else C_END) % (around | {"calls": "\n".join(self.calls)})
+        if self.bits and not self.cpp:
+            end = end.replace(" {\n__att", "__att", 1).rstrip().removesuffix("}")
+        elif not self.cpp:
             end = end.replace(" {\n__attribute__((used, noi", "\n__attribute__((used, noi").rstrip().removesuffix("}")
         return frame + "\n".join(self.parts) + end
 
@@ -325,6 +340,94 @@ RUST_AGGREGATES = RUST.partition("#[derive")[0] + """#[derive(Clone, Copy)] #[re
  black_box(uneven(Uneven::B(1 << 50), n)); black_box(uneven(Uneven::C, n)); black_box(words(n, [1 << 60, 2], [1, 2, 3, 4, 5, 6, 7, 8, 9], n));
  black_box(vector(unsafe { core::arch::x86_64::_mm_set1_epi32(n as i32) }, n)); black_box(alone([1.5], n)); }
 """ + "core::arch::global_asm!" + RUST.partition("core::arch::global_asm!")[2]
+
+
+@frozen
+class Target:
+    """How programs of an architecture are compiled.
+
+    Attributes:
+        gcc: what GCC's cross compilers' names begin with; "": there are none.
+        zig: the target of `zig cc`, which is clang.
+        bits: of a `long`.
+        flags: of GCC.
+        zig_flags: of `zig cc`.
+    """
+
+    gcc: str
+    zig: str
+    bits: int
+    flags: tuple[str, ...] = ()
+    zig_flags: tuple[str, ...] = ()
+
+
+#: what build_for() knows
+TARGETS = {
+    "x86_64": Target("x86_64-linux-gnu", "x86_64-linux-musl", 64),
+    "i386": Target("i686-linux-gnu", "x86-linux-musl", 32),
+    "arm64": Target("aarch64-linux-gnu", "aarch64-linux-musl", 64),
+    "arm": Target("arm-linux-gnueabihf", "arm-linux-musleabihf", 32, ("-marm",)),
+    "thumb": Target("arm-linux-gnueabihf", "thumb-linux-musleabihf", 32, ("-mthumb",)),
+    "armsoft": Target("arm-linux-gnueabi", "arm-linux-musleabi", 32),
+    "riscv64": Target("riscv64-linux-gnu", "riscv64-linux-musl", 64, ("-Wl,--no-relax",), ("-mno-relax",)),
+    "mips": Target("mips-linux-gnu", "mips-linux-musleabihf", 32),
+    "mipsel": Target("mipsel-linux-gnu", "mipsel-linux-musleabihf", 32),
+    "mips64": Target("mips64-linux-gnuabi64", "mips64-linux-muslabi64", 64, ("-Wl,-Ttext-segment=0x10000000",),
+                     ("-Wl,--image-base=0x10000000",)),
+    "mips64el": Target("mips64el-linux-gnuabi64", "mips64el-linux-muslabi64", 64, ("-Wl,-Ttext-segment=0x10000000",),
+                     ("-Wl,--image-base=0x10000000",)),
+    "s390x": Target("s390x-linux-gnu", "s390x-linux-musl", 64),
+    "ppc": Target("powerpc-linux-gnu", "powerpc-linux-musleabihf", 32),
+    "ppc64": Target("powerpc64-linux-gnu", "powerpc64-linux-musl", 64),
+    "ppc64le": Target("powerpc64le-linux-gnu", "powerpc64le-linux-musl", 64),
+    "m68k": Target("m68k-linux-gnu", "", 32),
+}
+
+
+def cross_compiler(language: str, target: str) -> list[str] | None:
+    """The command that compiles a language ("c", "c++", "clang", "clang++") for a target, or None."""
+    known = TARGETS[target]
+    word = {"c": "gcc", "c++": "g++", "clang": "cc", "clang++": "c++"}[language]
+    if not language.startswith("clang"):
+        found = known.gcc and (shutil.which(f"{known.gcc}-{word}") or shutil.which(f"{known.gcc}-{word}-12"))
+        return [found] if found else None
+    if importlib.util.find_spec("ziglang") is None or not known.zig:
+        return None
+    return [sys.executable, "-m", "ziglang", word, "-target", known.zig]
+
+
+def build_for(target: str, language: str, seed: int, level: int, dwarf: int, folder: Path) -> Path:
+    """A random program for a target, which begins at `main`.
+
+    Args:
+        target: of TARGETS.
+        language: "c", "c++", "clang" or "clang++".
+        seed: of its random parts.
+        level: of optimization.
+        dwarf: version of its debug information.
+        folder: where its source and the program are written.
+
+    Returns:
+        The program's path.
+    """
+    command = cross_compiler(language, target)
+    assert command is not None
+    known = TARGETS[target]
+    name = f"{target}-{language.replace('+', 'p')}{seed}"
+    out = folder / f"{name}-O{level}-{dwarf}"
+    cpp = language.endswith("++")
+    source = folder / f"{name}.{'cc' if cpp else 'c'}"
+    source.write_text(CProgram(random.Random(f"{language} {seed}"), cpp, known.bits).source())
+    flags = ["-g", f"-gdwarf-{dwarf}", f"-O{level}", "-static", "-nostdlib", "-no-pie", "-fno-pie", "-ffreestanding",
+             "-fno-stack-protector", "-Wl,--build-id=none", "-Wl,-e,main", "-w"]
+    flags += [*known.zig_flags, "-fno-sanitize=undefined"] if language.startswith("clang") else known.flags
+    flags += ["-fno-exceptions", "-fno-rtti", "-std=c++17", "-fno-threadsafe-statics"] if cpp else ["-std=gnu11"]
+    libraries = [] if language.startswith("clang") else ["-lgcc"]
+    done = subprocess.run([*command, *flags, str(source), *libraries, "-o", str(out)], capture_output=True, text=True,
+                          check=False, cwd=folder)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr[:3000]}")
+    return out
 
 
 def compiler(language: str) -> str | None:

@@ -1,0 +1,84 @@
+"""Variables and stacks at hits are what gdb-multiarch shows, on each architecture that a compiler here knows.
+
+gdb reads the machine itself, by a stub. By hand: `python tests/tracing/judge_program.py --generate 10` compares many
+random programs, and with a program's name that program.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import judge_program
+import pytest
+from value_judge import known
+from value_programs import cross_compiler
+from value_stub import debugger
+
+from kprobes import Kprobe, Kprobes, UnicornMachine
+
+#: target, language, optimization, version of DWARF
+KINDS = [("arm64", "c++", 1, 5), ("arm", "c", 2, 4), ("thumb", "clang", 1, 5), ("riscv64", "c", 2, 5),
+         ("mips", "c", 1, 4), ("mips64el", "clang", 2, 4), ("s390x", "c", 2, 5), ("ppc64", "c", 1, 5),
+         ("ppc64le", "c++", 0, 5), ("i386", "clang", 2, 5), ("x86_64", "clang++", 2, 5)]
+
+
+@pytest.mark.skipif(debugger() is None, reason="gdb-multiarch is not here")
+@pytest.mark.parametrize(("target", "language", "level", "dwarf"), KINDS)
+def test_variables_are_what_gdb_shows(target: str, language: str, level: int, dwarf: int, tmp_path: Path) -> None:
+    if cross_compiler(language, target) is None:
+        pytest.skip(f"there is no compiler of {language} for {target}")
+    verdicts = judge_program.judged_random(target, language, 1, level, dwarf, 0.08, tmp_path)
+    assert [each for each in verdicts.wrong if known(each[3])] == []
+    assert verdicts.right > 50 and verdicts.stacks > 15 and verdicts.silent == 0 and verdicts.ended == ""
+
+
+@pytest.mark.skipif(debugger() is None, reason="gdb-multiarch is not here")
+def test_gdb_judges_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                              monkeypatch: pytest.MonkeyPatch) -> None:
+    """judge_program.py compares any Linux program's variables, also those that are not set yet; a wrong one is told."""
+    if cross_compiler("c", "x86_64") is None:
+        pytest.skip("there is no compiler of C")
+    program = tmp_path / "words"
+    (tmp_path / "words.c").write_text("""
+        #include <stdio.h>
+        #include <string.h>
+        struct word { char text[256]; unsigned char counts[200]; double share; struct word *next; };
+        static struct word *longest(struct word *one) {
+            struct word *best = one; for (; one; one = one->next) if (strlen(one->text) > strlen(best->text)) best = one;
+            return best; }
+        int main(int argc, char **argv) {
+            struct word all[3], *found; int n;
+            for (n = 0; n < 3; n++) { snprintf(all[n].text, 256, "%s-%d", argv[argc - 1], n * 5); all[n].share = n / 2.;
+                memset(all[n].counts, n, 200); all[n].next = n ? &all[n - 1] : 0; }
+            found = longest(&all[2]); puts(found->text); return 0; }""")
+    subprocess.run(["gcc", "-g", "-O1", "-static", "words.c", "-o", "words"], check=True, cwd=tmp_path)
+    judge = [str(program), "pear"]
+    monkeypatch.setattr("sys.argv", ["judge_program.py", "--share", "0.5", *judge])
+    assert judge_program.main() == 0
+    said = capsys.readouterr().out
+    assert re.search(r"[1-9][0-9]+ values are right, 0 refused, [0-9]+ beyond gdb, 0 differ", said), said
+    monkeypatch.setattr("value_judge.ours", lambda value: 7)
+    assert judge_program.main() == 1
+
+
+@pytest.mark.parametrize(("target", "option"), [("x86_64", "-fcf-protection=full"),
+                                                ("arm64", "-mbranch-protection=standard")])
+def test_an_entry_behind_a_breakpoint(target: str, option: str, tmp_path: Path) -> None:
+    """Where a probe stands on the landing that a function begins with, it is entered behind that all the same."""
+    compiler = cross_compiler("c", target)
+    if compiler is None:
+        pytest.skip(f"there is no compiler of C for {target}")
+    (tmp_path / "two.c").write_text("""
+        __attribute__((noinline)) int two(int a, int b) { return a * 10 + b; }
+        int main(void) { return two(4, 2); }""")
+    subprocess.run([*compiler, "-g", "-O0", option, "-static", "-nostdlib", "-no-pie", "-Wl,-e,main", "two.c", "-o", "two"],
+                   check=True, cwd=tmp_path)
+    with UnicornMachine.load(tmp_path / "two") as m, Kprobes(m) as k:
+        start = m.symbols["two"].address
+        seen = []
+        k.register(Kprobe(addr=start, pre_handler=lambda p, regs: seen.append(m.debug.locals(regs))))
+        k.register(Kprobe(addr=start + 4, pre_handler=lambda p, regs: seen.append(m.debug.locals(regs))))
+        assert m.call("main") == 42
+    assert seen == [{"a": 4, "b": 2}] * 2
