@@ -86,7 +86,8 @@ class DwarfFacts:
         boxed: True: in the bits of a floating-point register above a shorter number are ones.
         sign_extended: True: a register has a 32-bit integer as a signed one of 64 bits, also an
             unsigned one.
-        variadic_reals: True: floating-point numbers behind `...` are passed as others are.
+        variadic_reals: how floating-point numbers behind `...` are passed: "named" (as before it),
+            "word" (as integers of 64 bits), "" (it is not known).
         real_count: register that has the number of floating-point registers that a call passes
             arguments in; "": none has.
         long_double: bytes of a `long double` -> its format: "x87" or "quad".
@@ -109,6 +110,6 @@ class DwarfFacts:
     widest_real: int = 0
     boxed: bool = False
     sign_extended: bool = False
-    variadic_reals: bool = False
+    variadic_reals: str = ""
     real_count: str = ""
     long_double: Mapping[int, str] = field(factory=lambda: {16: "quad"})

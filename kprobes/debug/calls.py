@@ -100,12 +100,13 @@ class TypedCall:
         self._machine = machine
         self._arch: Arch = machine.arch
         self._result = prototype.result
-        self._types = self._types_of(prototype, arguments)
+        typed = self._typed(prototype, arguments)
+        self._types = [type for type, _ in typed]
         self._parts = self._places(prototype)
         self._result_parts = self._result_places(prototype)
         self.to_copy: dict[int, Any] = {}
         self._values: list[int | bytes] = []
-        for n, (type, value) in enumerate(zip(self._types, arguments, strict=True)):
+        for n, (type, value) in enumerate(typed):
             if type.kind in WORDS and isinstance(value, _BUFFERS):
                 if type.size != self._arch.bits // 8:
                     raise _misfit(n, value, type)
@@ -144,36 +145,44 @@ class TypedCall:
         """Whether the result is a pointer."""
         return self._result.kind == "pointer"
 
-    def _types_of(self, prototype: Prototype, arguments: Sequence[Any]) -> list[CType]:
-        """Return the type as which each argument is passed: its parameter's; behind `...` a
-        double for a float, a pointer for a buffer, and a register's integer for all else.
+    def _typed(self, prototype: Prototype, arguments: Sequence[Any]) -> list[tuple[CType, Any]]:
+        """Return (the type as which it is passed, its value) of each argument.
 
         Raises:
             BadArgument: there are too few arguments, or too many.
-            Unsupported: floats behind `...` are passed in another way than elsewhere.
+            Unsupported: it is not known how a float behind `...` is passed.
         """
-        many = len(prototype.parameters)
+        types = prototype.parameters
+        many = len(types)
         if len(arguments) < many or (len(arguments) > many and not prototype.variadic):
             raise BadArgument(
                 f"{len(arguments)} arguments are given, and the function has {many}",
                 hint="pass one for each; prototype= says other types",
             )
-        word = self._arch.bits // 8
-        double = Derived.number("float", "double", 8, True, self._arch)
-        integer = Derived.number("int", "long", word, True, self._arch)
-        pointer = Derived.of(integer, self._arch, None)
-        types = [*prototype.parameters]
-        for value in arguments[many:]:
-            if isinstance(value, float):
-                if not facts(self._arch).variadic_reals:
-                    raise Unsupported(
-                        f"{self._arch.name} passes floating point behind `...` otherwise",
-                        python="set registers and use run()",
-                    )
-                types.append(double)
-            else:
-                types.append(pointer if isinstance(value, _BUFFERS) else integer)
-        return types
+        named = list(zip(types, arguments, strict=False))
+        return [*named, *map(self._behind_dots, arguments[many:])]
+
+    def _behind_dots(self, value: Any) -> tuple[CType, Any]:
+        """Return the type and value as which an argument behind `...` is passed: a double for a
+        float, or an integer of its bits; a pointer for a buffer; a register's integer for all else.
+
+        Raises:
+            Unsupported: it is a float, and it is not known how it is passed.
+        """
+        integer = Derived.number("int", "long", self._arch.bits // 8, True, self._arch)
+        if isinstance(value, _BUFFERS):
+            return Derived.of(integer, self._arch, None), value
+        if not isinstance(value, float):
+            return integer, value
+        way = facts(self._arch).variadic_reals
+        if way == "word":
+            return integer, real_bits(value, 8)
+        if way == "named":
+            return Derived.number("float", "double", 8, True, self._arch), value
+        raise Unsupported(
+            f"how {self._arch.name} passes floating point behind `...` is not known here",
+            python="set registers and use run()",
+        )
 
     def _places(self, prototype: Prototype) -> list[tuple[ParameterPart, ...]] | None:
         """Return the parts of each argument by the architecture's convention; None: all are words,

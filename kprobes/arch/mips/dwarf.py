@@ -18,7 +18,7 @@ LITTLE = DwarfFacts(convention="slots", real_flags=O32)
 BIG = evolve(LITTLE, pairs_reversed=True)
 LONG = DwarfFacts(
     convention="slots", real_flags=N64, others=FLOATS, first_real=32, reals="low",
-    sign_extended=True
+    sign_extended=True, variadic_reals="word"
 )
 ROWS = {
     "mips": BIG,

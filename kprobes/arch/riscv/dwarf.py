@@ -18,4 +18,5 @@ RISCV = DwarfFacts(
     real_flags=FLAGS,
     first_real_argument=10,
 )
-ROWS = {"riscv32": RISCV, "riscv64": evolve(RISCV, sign_extended=True)}
+ROWS = {"riscv32": RISCV, "riscv64": evolve(RISCV, sign_extended=True,
+                                                    variadic_reals="word")}

@@ -14,6 +14,6 @@ S390X = DwarfFacts(
     first_real=16,
     reals="high",
     convention="small values",
-    variadic_reals=True,
+    variadic_reals="named",
 )
 ROWS = {"s390x": S390X}

@@ -10,9 +10,9 @@ ROWS = {
         numbers=("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
                  *(f"r{n}" for n in range(8, 16)), "rip"),
         others={17 + n: f"xmm{n}" for n in range(16)}, first_real=17, reals="low",
-        convention="sysv", variadic_reals=True, real_count="rax",
+        convention="sysv", variadic_reals="named", real_count="rax",
         long_double=LONG_DOUBLE),
     "i386": DwarfFacts(numbers=("eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "eip"),
                        others={21 + n: f"xmm{n}" for n in range(8)}, first_real=21, reals="low",
-                       convention="stack", variadic_reals=True, long_double=LONG_DOUBLE),
+                       convention="stack", variadic_reals="named", long_double=LONG_DOUBLE),
 }
