@@ -1,149 +1,56 @@
 """Types of C++'s and Rust's libraries whose values are more than their members: strings, lists,
 maps, optional values, owners of objects.
 
-Each kind of type is a class here, which knows how its values lie in memory; library_type() finds
-it by the type's name and members. Layouts are those of GNU's libstdc++ and of Rust's std; a type
-that lies otherwise is read as any structure.
+Each kind of type is a class, which knows how its values lie in memory; library_type() finds it by
+the type's name and members. Layouts are those of GNU's libstdc++, of LLVM's libc++ (libcxx.py) and
+of Rust's std; a type that lies otherwise is read as any structure.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Final, Protocol
+from itertools import islice
+from typing import Any, Final
 
-from attrs import frozen
-
-from ..errors import KprobeError
+from . import libcxx
 from .file import children
+from .library import (
+    CUT,
+    EMPTY,
+    LARGEST_LIST,
+    MOST_ELEMENTS,
+    MOST_STEPS,
+    LibraryType,
+    LibraryValue,
+    NotLaidOut,
+    Reader,
+    Wrapped,
+    linked_nodes,
+    need,
+    pointer_of,
+    width_of,
+)
 from .types import CType, Member
 
-EMPTY: Final = "(empty)"  #: value of a std::optional or std::variant that has none
-CUT: Final = "..."  #: stands for elements that are left out
-MOST_ELEMENTS: Final = 200  #: elements of a library's list that are read, as gdb shows
-_MOST_STEPS: Final = 64  #: links that are followed from one element of a tree to the next
+__all__ = [
+    "CUT",
+    "EMPTY",
+    "MOST_ELEMENTS",
+    "NotLaidOut",
+    "is_numbered",
+    "is_text",
+    "library_text",
+    "library_type",
+]
+
 _MOST_BUCKETS: Final = 1 << 20
 _DEEPEST: Final = 16
-_LARGEST: Final = 1 << 40  #: no list has so many elements
+_MOST_KEYS: Final = 11  #: of a node of a BTreeMap
 _BLOCK: Final = 512  #: bytes of a block of a std::deque
 _OF_C: Final = re.compile(r"\w*")  #: names of C's structures
 _PARAMETERS: Final = ("DW_TAG_template_type_param", "DW_TAG_template_value_param")
 _HEAD: Final = re.compile(r"_Head_base<(\d+)")  #: the part of a std::tuple that has one value
-
-
-class LibraryValue(Protocol):
-    """A View, as far as this module needs it."""
-
-    _type: CType
-    _machine: Any
-
-    def _at(self, type: CType, address: int) -> Any: ...
-    def __getitem__(self, key: int | str) -> Any: ...
-    def __int__(self) -> int: ...
-
-
-class Reader(Protocol):
-    """Reads what the values of a library consist of.
-
-    `depth` is how many structures and arrays are around a value.
-    """
-
-    def whole(self, value: Any, depth: int) -> Any:
-        """Read a value completely. None: it cannot be read."""
-
-    def text(self, value: Any, at: int, size: int, width: int = 1) -> Any:
-        """Read `size` characters of `width` bytes at an address."""
-
-    def elements(self, value: Any, element: CType, at: int, count: int, depth: int) -> Any:
-        """Read `count` elements that lie behind each other, as a tuple."""
-
-    def items(self, items: Iterator[Any], depth: int) -> tuple[Any, ...]:
-        """Read elements that are anywhere, as a tuple."""
-
-
-class NotLaidOut(Exception):
-    """A value does not lie in memory as its library lays its values out."""
-
-
-class LibraryType:
-    """How values of a kind of type are read.
-
-    Attributes:
-        members: names of members that its types have; others of the same name are somebody
-            else's.
-        is_text: its values are texts.
-    """
-
-    members: ClassVar[frozenset[str]] = frozenset()
-    is_text: bool = False
-
-    def fits(self, type: CType) -> bool:
-        """Return True where a type of the right name has the right members."""
-        return self.members <= type.members.keys()
-
-    def read(self, reader: Reader, value: LibraryValue, depth: int) -> Any:
-        """Read a value.
-
-        Args:
-            reader: reads what the value consists of.
-            value: a View of it.
-            depth: structures and arrays around it.
-
-        Returns:
-            None: a count or a pointer of it cannot be right.
-
-        Raises:
-            NotLaidOut: it is to be read as a structure.
-            KprobeError, OverflowError: its memory cannot be read.
-        """
-        try:
-            return self._read(reader, value, depth)
-        except (TypeError, ValueError, AttributeError, LookupError) as error:
-            if isinstance(error, KprobeError):
-                raise
-            raise NotLaidOut from error
-
-    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
-        """Read a value, as read(). Python's own errors mean that it lies otherwise."""
-        raise NotImplementedError
-
-
-def _need(type: CType | None) -> CType:
-    """Return a type. Raises NotLaidOut where there is none, or its size is not known."""
-    if type is None or not type.size:
-        raise NotLaidOut
-    return type
-
-
-def _pointer(value: Any) -> Any:
-    """Return a value that is a View of a pointer. Raises NotLaidOut for others."""
-    if value._type.kind != "pointer":
-        raise NotLaidOut
-    return value
-
-
-@frozen
-class _Wrapped(LibraryType):
-    """A type whose value is that of one of its members.
-
-    Attributes:
-        path: names of the member, and of the members within members that lead to it.
-    """
-
-    path: tuple[str, ...]
-
-    def fits(self, type: CType) -> bool:
-        """Return True where a type has the members of the path."""
-        for name in self.path:
-            if name not in type.members:
-                return False
-            type = type.members[name].type
-        return True
-
-    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
-        for name in self.path:
-            value = value[name]
-        return reader.whole(value, depth + 1)
 
 
 # --- of C++
@@ -156,8 +63,8 @@ class _CppString(LibraryType):
     is_text = True
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
-        first = _pointer(value["_M_dataplus"]["_M_p"])
-        return reader.text(first, int(first), value["_M_string_length"], _width(first))
+        first = pointer_of(value["_M_dataplus"]["_M_p"])
+        return reader.text(first, int(first), value["_M_string_length"], width_of(first))
 
 
 class _CppStringView(LibraryType):
@@ -167,14 +74,8 @@ class _CppStringView(LibraryType):
     is_text = True
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
-        first = _pointer(value["_M_str"])
-        return reader.text(first, int(first), value["_M_len"], _width(first))
-
-
-def _width(first: Any) -> int:
-    """Return the bytes of a character that a pointer points at."""
-    target = first._type.target
-    return target.size if target is not None and target.size in (2, 4) else 1
+        first = pointer_of(value["_M_str"])
+        return reader.text(first, int(first), value["_M_len"], width_of(first))
 
 
 class _CppTuple(LibraryType):
@@ -213,40 +114,22 @@ def _parts(value: Any) -> Iterator[Any]:
         yield head["_M_head_impl"] if "_M_head_impl" in type.members else head
 
 
-class _CppBits(LibraryType):
-    """std::vector<bool>, which has a bit for each element: a tuple."""
-
-    members = frozenset({"_M_impl"})
-
-    def fits(self, type: CType) -> bool:
-        """Return True where a vector's first element is not told by a pointer."""
-        if not super().fits(type):
-            return False
-        impl = type.members["_M_impl"].type.members
-        return {"_M_start", "_M_finish"} <= impl.keys() and impl["_M_start"].type.kind == "struct"
-
-    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
-        first, last = value["_M_impl"]["_M_start"], value["_M_impl"]["_M_finish"]
-        word = _pointer(first["_M_p"])
-        bits = 8 * _need(word._type.target).size
-        count = 8 * (int(last["_M_p"]) - int(word)) + last["_M_offset"] - first["_M_offset"]
-        if not 0 <= count < _LARGEST:
-            return None
-        places = range(first["_M_offset"], first["_M_offset"] + count)
-        return reader.items((bool(word[n // bits] >> n % bits & 1) for n in places), depth)
-
-
 class _CppVector(LibraryType):
-    """std::vector: a tuple."""
+    """std::vector: a tuple.
+
+    Attributes:
+        first: kind of the member that tells where the first element is.
+    """
 
     members = frozenset({"_M_impl"})
+    first = "pointer"
 
     def fits(self, type: CType) -> bool:
-        """Return True where a vector's first element is told by a pointer."""
+        """Return True where a vector's first element is told by a member of the kind `first`."""
         if not super().fits(type):
             return False
         impl = type.members["_M_impl"].type.members
-        return {"_M_start", "_M_finish"} <= impl.keys() and impl["_M_start"].type.kind == "pointer"
+        return {"_M_start", "_M_finish"} <= impl.keys() and impl["_M_start"].type.kind == self.first
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         first, last = value["_M_impl"]["_M_start"], value["_M_impl"]["_M_finish"]
@@ -255,6 +138,22 @@ class _CppVector(LibraryType):
             return None
         count = (int(last) - int(first)) // element.size
         return reader.elements(first, element, int(first), count, depth)
+
+
+class _CppBits(_CppVector):
+    """std::vector<bool>, which has a bit for each element: a tuple."""
+
+    first = "struct"
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        first, last = value["_M_impl"]["_M_start"], value["_M_impl"]["_M_finish"]
+        word = pointer_of(first["_M_p"])
+        bits = 8 * need(word._type.target).size
+        count = 8 * (int(last["_M_p"]) - int(word)) + last["_M_offset"] - first["_M_offset"]
+        if not 0 <= count < LARGEST_LIST:
+            return None
+        places = range(first["_M_offset"], first["_M_offset"] + count)
+        return reader.items((bool(word[n // bits] >> n % bits & 1) for n in places), depth)
 
 
 class _CppArray(LibraryType):
@@ -302,7 +201,7 @@ class _CppVariant(LibraryType):
         item = first["_M_storage"]
         own = first._type.template("_Type")
         if first._type.base_name.endswith("false>"):  # its bytes are in a buffer
-            item = first._at(_need(own), int(item))
+            item = first._at(need(own), int(item))
         return reader.whole(item, depth + 1)
 
 
@@ -329,9 +228,9 @@ class _CppTree(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         tree = value["_M_t"]
-        link, item = tree._type.inner("_Link_type"), _need(tree._type.template("_Val"))
-        node = _need(None if link is None else link.target)
-        if not 0 <= tree["_M_impl"]["_M_node_count"] < _LARGEST:
+        link, item = tree._type.inner("_Link_type"), need(tree._type.template("_Val"))
+        node = need(None if link is None else link.target)
+        if not 0 <= tree["_M_impl"]["_M_node_count"] < LARGEST_LIST:
             return None
         storage = node.members["_M_storage"].offset
         nodes = _nodes_of_tree(tree["_M_impl"], tree["_M_impl"]["_M_node_count"])
@@ -349,7 +248,7 @@ def _nodes_of_tree(impl: Any, count: int) -> Iterator[Any]:
     Raises:
         NotLaidOut: there is no way to the next one.
     """
-    node = _pointer(impl["_M_header"]["_M_left"])
+    node = pointer_of(impl["_M_header"]["_M_left"])
     for n in range(count):
         if n:
             node = _next_in_tree(node)
@@ -360,17 +259,17 @@ def _next_in_tree(node: Any) -> Any:
     """Return a pointer to the node behind another in a red-black tree.
 
     Raises:
-        NotLaidOut: there is no way to it of _MOST_STEPS links.
+        NotLaidOut: there is no way to it of MOST_STEPS links.
     """
     right = node["_M_right"]
     if int(right):
-        for _ in range(_MOST_STEPS):
+        for _ in range(MOST_STEPS):
             left = right["_M_left"]
             if not int(left):
                 return right
             right = left
         raise NotLaidOut
-    for _ in range(_MOST_STEPS):
+    for _ in range(MOST_STEPS):
         above = node["_M_parent"]
         if int(above["_M_right"]) != int(node):
             return above
@@ -387,9 +286,11 @@ class _CppHash(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         table = value["_M_h"]
-        node, item = _need(table._type.inner("__node_type")), table._type.template("_Value")
-        nodes = _nodes(table["_M_before_begin"]["_M_nxt"], "_M_nxt", table["_M_element_count"])
-        return _stored(reader, nodes, node, _need(item), depth)
+        node, item = need(table._type.inner("__node_type")), table._type.template("_Value")
+        nodes = linked_nodes(
+            table["_M_before_begin"]["_M_nxt"], "_M_nxt", table["_M_element_count"]
+        )
+        return _stored(reader, nodes, node, need(item), depth)
 
 
 class _CppList(LibraryType):
@@ -400,8 +301,8 @@ class _CppList(LibraryType):
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         node, item = value._type.inner("_Node"), value._type.template("_Tp")
         first = value["_M_impl"]["_M_node"]
-        nodes = _nodes(first["_M_next"], "_M_next", _LARGEST, int(first))
-        return _stored(reader, nodes, _need(node), _need(item), depth)
+        nodes = linked_nodes(first["_M_next"], "_M_next", LARGEST_LIST, int(first))
+        return _stored(reader, nodes, need(node), need(item), depth)
 
 
 class _CppForwardList(LibraryType):
@@ -411,24 +312,8 @@ class _CppForwardList(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         node, item = value._type.inner("_Node"), value._type.template("_Tp")
-        nodes = _nodes(value["_M_impl"]["_M_head"]["_M_next"], "_M_next", _LARGEST)
-        return _stored(reader, nodes, _need(node), _need(item), depth)
-
-
-def _nodes(node: Any, link: str, count: int, end: int = 0) -> Iterator[Any]:
-    """Yield pointers to the nodes of a linked list.
-
-    Args:
-        node: a pointer to the first.
-        link: name of the member that points at the next one.
-        count: how many there are at most.
-        end: address that the last one's link has.
-    """
-    for _ in range(count):
-        if int(_pointer(node)) == end:
-            return
-        yield node
-        node = node[link]
+        nodes = linked_nodes(value["_M_impl"]["_M_head"]["_M_next"], "_M_next", LARGEST_LIST)
+        return _stored(reader, nodes, need(node), need(item), depth)
 
 
 def _stored(
@@ -454,14 +339,14 @@ class _CppDeque(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         first, last = value["_M_impl"]["_M_start"], value["_M_impl"]["_M_finish"]
-        element = _need(_pointer(first["_M_cur"])._type.target)
+        element = need(pointer_of(first["_M_cur"])._type.target)
         each = max(_BLOCK // element.size, 1)
-        blocks = _pointer(first["_M_node"])
-        word = _need(blocks._type.target).size
+        blocks = pointer_of(first["_M_node"])
+        word = need(blocks._type.target).size
         before = (int(first["_M_cur"]) - int(first["_M_first"])) // element.size
         behind = (int(last["_M_cur"]) - int(last["_M_first"])) // element.size
         count = (int(last["_M_node"]) - int(blocks)) // word * each + behind - before
-        if not 0 <= count < _LARGEST:
+        if not 0 <= count < LARGEST_LIST:
             return None
         places = range(before, before + count)
         return reader.items((blocks[n // each][n % each] for n in places), depth)
@@ -473,14 +358,12 @@ class _CppDeque(LibraryType):
 class _RustSlice(LibraryType):
     """A slice, also a boxed one: a tuple, or a text for &str."""
 
-    members = frozenset({"data_ptr", "length"})
-
     def fits(self, type: CType) -> bool:
         """Return True where a type has these members, and no others."""
         return [*type.members] == ["data_ptr", "length"]
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
-        first = _pointer(value["data_ptr"])
+        first = pointer_of(value["data_ptr"])
         element = first._type.target
         if element is None:
             return None
@@ -522,7 +405,7 @@ class _RustDeque(LibraryType):
     members = frozenset({"head", "len", "buf"})
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
-        first, element = _pointer_in(value["buf"], 0), _need(value._type.template("T"))
+        first, element = _pointer_in(value["buf"], 0), need(value._type.template("T"))
         room = _number_in(value["buf"], "cap", 0)
         if first is None or not room or not 0 <= value["len"] <= room:
             raise NotLaidOut
@@ -546,7 +429,7 @@ class _RustMap(LibraryType):
         base = value["base"]
         is_set = "map" in base._type.members
         table = (base["map"] if is_set else base)["table"]
-        pair, control = _need(table._type.template("T")), table["table"]["ctrl"]["pointer"]
+        pair, control = need(table._type.template("T")), table["table"]["ctrl"]["pointer"]
         buckets = table["table"]["bucket_mask"] + 1
         count = table["table"]["items"]
         if not 0 <= count <= buckets < _MOST_BUCKETS:
@@ -573,14 +456,77 @@ def _pairs(control: Any, pair: CType, count: int, buckets: int) -> Iterator[Any]
             yield control._at(pair, at - (n + 1) * pair.size)
 
 
+class _RustTree(LibraryType):
+    """BTreeMap: a tuple of its pairs in order; BTreeSet: of its keys.
+
+    A leaf has up to 11 keys and values; a node further up has also, behind what a leaf has, the
+    addresses of the nodes before, between and behind its keys.
+    """
+
+    def fits(self, type: CType) -> bool:
+        """Return True where a type has a root and a length, itself or in the map of a set."""
+        if "map" in type.members:
+            type = type.members["map"].type
+        return {"root", "length"} <= type.members.keys()
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        is_set = "map" in value._type.members
+        tree = value["map"] if is_set else value
+        key, held = need(tree._type.template("K")), tree._type.template("V")
+        if held is None or not 0 <= tree["length"] < LARGEST_LIST:
+            raise NotLaidOut
+        if not tree["length"]:
+            return ()
+        root = tree["root"]["Some"]["__0"]
+        if not 0 <= root["height"] <= _DEEPEST:
+            raise NotLaidOut
+        node = pointer_of(root["node"]["pointer"])
+        places = islice(_places_in_tree(node, int(node), root["height"]), tree["length"])
+        leaf = need(node._type.target)
+        keys, values = leaf.members["keys"].offset, leaf.members["vals"].offset
+        found = ((at + keys + n * key.size, at + values + n * held.size) for at, n in places)
+        if is_set:
+            return reader.items((node._at(key, first) for first, _ in found), depth)
+        pairs = ((node._at(key, first), node._at(held, second)) for first, second in found)
+        return reader.pairs(pairs, depth)
+
+
+def _places_in_tree(node: Any, at: int, height: int) -> Iterator[tuple[int, int]]:
+    """Yield where the keys of a BTreeMap are, in their order.
+
+    Args:
+        node: a pointer to any node.
+        at: address of the topmost node that is looked at.
+        height: nodes below it, down to a leaf.
+
+    Yields:
+        (address of a node, index of the key in it).
+
+    Raises:
+        NotLaidOut: a node has more keys than fit.
+    """
+    leaf = need(node._type.target)
+    count = node._at(leaf.members["len"].type, at + leaf.members["len"].offset)
+    if not 0 <= count <= _MOST_KEYS:
+        raise NotLaidOut
+    word = need(leaf.members["parent"].type).size  # an Option of a pointer that is not null
+    for n in range(count + 1):
+        if height:
+            below = node._machine.read(at + leaf.size + n * word, word)
+            order = node._machine.arch.order.value
+            yield from _places_in_tree(node, int.from_bytes(below, order), height - 1)
+        if n < count:
+            yield at, n
+
+
 class _RustShared(LibraryType):
     """Rc, Arc and their Weak: the address of the shared value, as of a reference to it."""
 
     members = frozenset({"ptr"})
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
-        counted = _pointer(value["ptr"]["pointer"])
-        shared = _need(counted._type.target)
+        counted = pointer_of(value["ptr"]["pointer"])
+        shared = need(counted._type.target)
         last = [*shared.members.values()][-1]  # behind two counters
         if last.name not in ("value", "data"):
             raise NotLaidOut
@@ -589,8 +535,6 @@ class _RustShared(LibraryType):
 
 class _RustTuple(LibraryType):
     """A tuple, whose name begins with "(": a tuple."""
-
-    members = frozenset({"__0"})
 
     def fits(self, type: CType) -> bool:
         """Return True where a type's members are numbered."""
@@ -655,6 +599,7 @@ def _number_in(value: Any, wanted: str, depth: int) -> int | None:
 
 
 _TREE, _HASH, _SHARED, _MAP = _CppTree(), _CppHash(), _RustShared(), _RustMap()
+_SORTED = _RustTree()
 #: names of types, without what they are made for -> how they may lie in memory
 _TYPES: Final[dict[str, Sequence[LibraryType]]] = {
     "basic_string": (_CppString(),),
@@ -665,8 +610,8 @@ _TYPES: Final[dict[str, Sequence[LibraryType]]] = {
     "optional": (_CppOptional(),),
     "variant": (_CppVariant(),),
     "unique_ptr": (_CppUnique(),),
-    "shared_ptr": (_Wrapped(("_M_ptr",)),),
-    "weak_ptr": (_Wrapped(("_M_ptr",)),),
+    "shared_ptr": (Wrapped(("_M_ptr",)),),
+    "weak_ptr": (Wrapped(("_M_ptr",)),),
     "map": (_TREE,),
     "multimap": (_TREE,),
     "set": (_TREE,),
@@ -678,23 +623,25 @@ _TYPES: Final[dict[str, Sequence[LibraryType]]] = {
     "list": (_CppList(),),
     "forward_list": (_CppForwardList(),),
     "deque": (_CppDeque(),),
-    "stack": (_Wrapped(("c",)),),
-    "queue": (_Wrapped(("c",)),),
-    "priority_queue": (_Wrapped(("c",)),),
+    "stack": (Wrapped(("c",)),),
+    "queue": (Wrapped(("c",)),),
+    "priority_queue": (Wrapped(("c",)),),
     "atomic": (
-        _Wrapped(("_M_i",)),
-        _Wrapped(("_M_base", "_M_i")),
-        _Wrapped(("_M_b", "_M_p")),
+        Wrapped(("_M_i",)),
+        Wrapped(("_M_base", "_M_i")),
+        Wrapped(("_M_b", "_M_p")),
     ),
     "Vec": (_RustVec(),),
     "VecDeque": (_RustDeque(),),
+    "BTreeMap": (_SORTED,),
+    "BTreeSet": (_SORTED,),
     "HashMap": (_MAP,),
     "HashSet": (_MAP,),
     "Rc": (_SHARED,),
     "Arc": (_SHARED,),
     "Weak": (_SHARED,),
-    "Cell": (_Wrapped(("value", "value")),),
-    "UnsafeCell": (_Wrapped(("value",)),),
+    "Cell": (Wrapped(("value", "value")),),
+    "UnsafeCell": (Wrapped(("value",)),),
 }
 _STRING, _SLICE, _TUPLE = _RustString(), _RustSlice(), _RustTuple()
 
@@ -716,7 +663,8 @@ def library_type(type: CType) -> LibraryType | None:
         return _STRING if _STRING.fits(type) else None
     if _OF_C.fullmatch(name) and not (name in _TYPES and _is_instance(type)):
         return None
-    for known in _TYPES.get(name.partition("<")[0], ()):
+    kind = name.partition("<")[0]
+    for known in (*_TYPES.get(kind, ()), *libcxx.TYPES.get(kind, ())):
         if known.fits(type):
             return known
     if name.startswith("(") and _TUPLE.fits(type):
@@ -750,7 +698,7 @@ def library_text(value: LibraryValue, at: int, size: int, width: int, most: int)
     Raises:
         GuestFault: memory cannot be read.
     """
-    if not 0 <= size < _LARGEST:
+    if not 0 <= size < LARGEST_LIST:
         return None
     if not size:
         return ""

@@ -544,6 +544,22 @@ class _TextReader:
         found = [_brief(item, depth + 1) for item in islice(items, SHOWN + 1)]
         return (*found[:SHOWN], CUT) if len(found) > SHOWN else tuple(found)
 
+    def pairs(self, pairs: Iterator[tuple[Any, Any]], depth: int) -> tuple[str, ...]:
+        """Return pairs as texts `{FIRST, SECOND}`, at most SHOWN and "...".
+
+        Args:
+            pairs: two values each, numbers or Views.
+            depth: of the list that has them.
+
+        Raises:
+            GuestFault: memory cannot be read.
+        """
+        found = [
+            f"{{{_brief(first, depth + 2)}, {_brief(second, depth + 2)}}}"
+            for first, second in islice(pairs, SHOWN + 1)
+        ]
+        return (*found[:SHOWN], CUT) if len(found) > SHOWN else tuple(found)
+
 
 def _joined(value: Any) -> str:
     """Return what a library's value consists of as one text: elements in braces, an address in

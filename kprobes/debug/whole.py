@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from ..errors import KprobeError
+from ..errors import KprobeError, Unsupported
 from .libraries import CUT, MOST_ELEMENTS, NotLaidOut, is_numbered, library_text, library_type
 from .types import CType
-from .view import View, load
+from .view import Held, View, load
 
 MOST: Final = 4096  #: numbers and texts of one value
 _TEXT: Final = 4096  #: bytes of a text
+NOT_KEPT: Final = "(not kept)"  #: a part of a variable of which the compiler has kept others
 _DEEPEST: Final = 16
 
 
@@ -34,8 +35,9 @@ def whole(value: Any) -> Any:
 
     Returns:
         A number; text; Members of a structure; a tuple of an array's elements; None for what cannot
-        be read. Pointers are addresses; a reference is what it refers to. What is left out at a
-        limit is "..." at the end.
+        be read; NOT_KEPT for a part of a variable that the compiler has kept in part. Pointers are
+        addresses; a reference is what it refers to. What is left out at a limit is "..." at the
+        end.
     """
     if isinstance(value, View) and value._type.is_reference and value._type.target is not None:
         try:
@@ -83,17 +85,28 @@ class _LimitedReader:
         known = library_type(type)
         if known is not None:
             try:
-                return self._tried(lambda: known.read(self, value, depth))
+                found = self._tried(lambda: known.read(self, value, depth), value)
             except NotLaidOut:
-                pass
+                found = NOT_KEPT
+            if found is not NOT_KEPT:
+                return found
         return self._structure(value, type, depth)
 
-    def _tried(self, read: Callable[[], Any]) -> Any:
-        """Call a function; return its result, or None where it raises a KprobeError or an
-        OverflowError.
+    def _tried(self, read: Callable[[], Any], value: View) -> Any:
+        """Call a function that reads a part of a value.
+
+        Args:
+            read: the function.
+            value: a View of the value.
+
+        Returns:
+            The function's result; NOT_KEPT where the compiler has not kept what it reads; None
+            where it raises another KprobeError or an OverflowError.
         """
         try:
             return read()
+        except Unsupported:
+            return NOT_KEPT if isinstance(value._machine, Held) else None
         except (KprobeError, OverflowError):
             return None
 
@@ -106,7 +119,7 @@ class _LimitedReader:
             depth: structures and arrays around it.
         """
         if type.target is not None and type.target.kind == "char":
-            return self._tried(lambda: str(value))
+            return self._tried(lambda: str(value), value)
         found = list[Any]()
         for n in range(len(value)):
             if self._left <= 0:
@@ -116,7 +129,7 @@ class _LimitedReader:
 
     def _item(self, value: View, key: int | str, depth: int) -> Any:
         """Read one element or member of a View completely; None: it cannot be read."""
-        return self._tried(lambda: self.whole(value[key], depth + 1))
+        return self._tried(lambda: self.whole(value[key], depth + 1), value)
 
     def _structure(self, value: View, type: CType, depth: int) -> Any:
         """Read the members of a structure, without pointers to tables of virtual functions; of a
@@ -144,7 +157,7 @@ class _LimitedReader:
         for base in type.bases:
             if _names(base.type):
                 part = View(value._machine, base.type, int(value) + base.offset)
-                read = self._tried(lambda part=part: self.whole(part, depth + 1))  # type: ignore[misc]
+                read = self._tried(lambda part=part: self.whole(part, depth + 1), part)  # type: ignore[misc]
                 dict.__setitem__(found, f"<{base.type.base_name}>", read)
         names = [name for name in (*own, *type.virtual) if not _is_table(name)]
         return Members(found | {name: self._item(value, name, depth) for name in names})
@@ -231,6 +244,24 @@ class _LimitedReader:
             if len(found) == MOST_ELEMENTS or self._left <= 0:
                 return (*found, CUT)
             found.append(self.whole(item, depth + 1))
+        return tuple(found)
+
+    def pairs(self, pairs: Iterable[tuple[Any, Any]], depth: int) -> tuple[Any, ...]:
+        """Read pairs of a library's map as tuples of two, at most MOST_ELEMENTS; "..." follows
+        where there are more.
+
+        Args:
+            pairs: two values each, numbers or Views.
+            depth: structures and arrays around the map.
+
+        Raises:
+            GuestFault: memory cannot be read; _tried() turns it into None.
+        """
+        found = list[Any]()
+        for first, second in pairs:
+            if len(found) == MOST_ELEMENTS or self._left <= 0:
+                return (*found, CUT)
+            found.append((self.whole(first, depth + 2), self.whole(second, depth + 2)))
         return tuple(found)
 
 

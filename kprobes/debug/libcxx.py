@@ -1,0 +1,325 @@
+"""Types of LLVM's libc++, the library of C++ of Clang on macOS, of Android and of zig c++: how
+their values lie in memory.
+
+Layouts are those of libc++ 19 and later, which have no __compressed_pair; a type that lies
+otherwise is read as any structure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from .library import (
+    EMPTY,
+    LARGEST_LIST,
+    MOST_STEPS,
+    LibraryType,
+    NotLaidOut,
+    Reader,
+    Wrapped,
+    linked_nodes,
+    need,
+    pointer_of,
+    width_of,
+)
+from .placing import NotKnown, alignment
+from .types import CType
+
+_BLOCK: Final = 4096  #: bytes of a block of a std::deque
+_LEAST_BLOCK: Final = 16  #: elements that such a block has at least
+_LEAF: Final = re.compile(r"__tuple_leaf<(\d+)")  #: the part of a std::tuple that has one value
+
+
+def _element(value: Any, parameter: str) -> CType:
+    """Return the type of the elements of a container: what its allocator makes room for.
+
+    Args:
+        value: a View of the container.
+        parameter: name of the template's parameter that is the allocator.
+
+    Raises:
+        NotLaidOut: the debug information does not tell it.
+    """
+    return need(need(value._type.template(parameter)).template("_Tp"))
+
+
+def _behind(size: int, element: CType) -> int:
+    """Return the offset of an element that lies behind `size` bytes of links in a node.
+
+    Raises:
+        NotLaidOut: the element's alignment is not known.
+    """
+    try:
+        align = alignment(element)
+    except NotKnown as error:
+        raise NotLaidOut from error
+    return (size + align - 1) // align * align
+
+
+class _String(LibraryType):
+    """std::string, or one of wider characters: a text. Short ones lie in the object itself."""
+
+    members = frozenset({"__rep_"})
+    is_text = True
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        short, long = value["__rep_"]["__s"], value["__rep_"]["__l"]
+        first = pointer_of(long["__data_"])
+        if short["__is_long_"]:
+            return reader.text(first, int(first), long["__size_"], width_of(first))
+        return reader.text(first, int(short["__data_"]), short["__size_"], width_of(first))
+
+
+class _StringView(LibraryType):
+    """std::string_view, or one of wider characters: a text."""
+
+    members = frozenset({"__data_", "__size_"})
+    is_text = True
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        first = pointer_of(value["__data_"])
+        return reader.text(first, int(first), value["__size_"], width_of(first))
+
+
+class _Tuple(LibraryType):
+    """std::tuple: a tuple of its values. Each is in a base class __tuple_leaf<N, ..>."""
+
+    members = frozenset({"__base_"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        base = value["__base_"]
+        return tuple([reader.whole(item, depth + 1) for item in _leaves(base)])
+
+
+def _leaves(base: Any) -> Iterator[Any]:
+    """Yield the values of a std::tuple, from its first. Values without members are base classes of
+    their own.
+    """
+    for part in base._type.bases:
+        if not _LEAF.match(part.type.base_name):
+            continue
+        leaf = base._at(part.type, int(base) + part.offset)
+        yield leaf["__value_"] if "__value_" in part.type.members else leaf
+
+
+class _Vector(LibraryType):
+    """std::vector: a tuple."""
+
+    members = frozenset({"__begin_", "__end_"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        first = pointer_of(value["__begin_"])
+        element = need(first._type.target)
+        count = (int(value["__end_"]) - int(first)) // element.size
+        return reader.elements(first, element, int(first), count, depth)
+
+
+class _Bits(LibraryType):
+    """std::vector<bool>, which has a bit for each element: a tuple."""
+
+    members = frozenset({"__begin_", "__size_"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        word, count = pointer_of(value["__begin_"]), value["__size_"]
+        bits = 8 * need(word._type.target).size
+        if not 0 <= count < LARGEST_LIST:
+            return None
+        return reader.items((bool(word[n // bits] >> n % bits & 1) for n in range(count)), depth)
+
+
+class _Array(LibraryType):
+    """std::array: a tuple."""
+
+    members = frozenset({"__elems_"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        elements = value["__elems_"]
+        if elements._type.element.base_name == "__empty":
+            return ()
+        return reader.whole(elements, depth)
+
+
+class _Optional(LibraryType):
+    """std::optional: its value, or EMPTY."""
+
+    members = frozenset({"__val_", "__engaged_"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        return reader.whole(value["__val_"], depth + 1) if value["__engaged_"] else EMPTY
+
+
+class _Variant(LibraryType):
+    """std::variant: the value of the alternative that it has, or EMPTY.
+
+    The alternatives are a list: __head of the union __data, __head of its __tail.
+    """
+
+    members = frozenset({"__impl_"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        impl = value["__impl_"]
+        index, size = impl["__index"], impl._type.members["__index"].type.size
+        if index == (1 << 8 * size) - 1:
+            return EMPTY
+        left = impl["__data"]
+        for _ in range(index):
+            left = left["__tail"]
+        return reader.whole(left["__head"]["__value"], depth + 1)
+
+
+class _Tree(LibraryType):
+    """std::map, std::set, and those with equal keys: a tuple of the elements in order; those of a
+    map have `first` and `second`.
+    """
+
+    members = frozenset({"__tree_"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        tree, item = value["__tree_"], _element(value, "_Allocator")
+        count = tree["__size_"]
+        if not 0 <= count < LARGEST_LIST:
+            return None
+        first = pointer_of(tree["__begin_node_"])
+        word = value._machine.arch.bits // 8
+        behind = _behind(3 * word + 1, item)  # the links, and a flag for the colour
+        nodes = _nodes_of_tree(value, int(first), count)
+        return reader.items((value._at(item, node + behind) for node in nodes), depth)
+
+
+def _nodes_of_tree(value: Any, node: int, count: int) -> Iterator[int]:
+    """Yield the addresses of the nodes of a red-black tree, in order.
+
+    A node begins with the addresses of the nodes at its left, at its right, and above it.
+
+    Args:
+        value: a View, from whose machine the nodes are read.
+        node: address of the first node.
+        count: how many there are.
+
+    Raises:
+        NotLaidOut: there is no way of MOST_STEPS links to the next one.
+        GuestFault: memory cannot be read.
+    """
+    order = value._machine.arch.order.value
+    word = value._machine.arch.bits // 8
+
+    def link(node: int, which: int) -> int:
+        return int.from_bytes(value._machine.read(node + which * word, word), order)
+
+    for n in range(count):
+        if n:
+            node = _next_in_tree(node, link)
+        yield node
+
+
+def _next_in_tree(node: int, link: Callable[[int, int], int]) -> int:
+    """Return the address of the node behind another in a red-black tree.
+
+    Args:
+        node: address of the node.
+        link: (address of a node, 0 for left, 1 for right, 2 for above) -> the address of that node,
+            0: there is none.
+
+    Raises:
+        NotLaidOut: there is no way to it of MOST_STEPS links.
+    """
+    right = link(node, 1)
+    steps = range(MOST_STEPS)
+    if right:
+        for _ in steps:
+            left = link(right, 0)
+            if not left:
+                return right
+            right = left
+        raise NotLaidOut
+    for _ in steps:
+        above = link(node, 2)
+        if link(above, 0) == node:
+            return above
+        node = above
+    raise NotLaidOut
+
+
+class _Hash(LibraryType):
+    """std::unordered_map, std::unordered_set, and those with equal keys: a tuple of the elements as
+    they are linked; those of a map have `first` and `second`.
+    """
+
+    members = frozenset({"__table_"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        table = value["__table_"]
+        item = _element(value, "_Alloc")
+        behind = _behind(2 * value._machine.arch.bits // 8, item)  # the link, and the hash
+        nodes = linked_nodes(table["__first_node_"]["__next_"], "__next_", table["__size_"])
+        return reader.items((value._at(item, int(node) + behind) for node in nodes), depth)
+
+
+class _List(LibraryType):
+    """std::list: a tuple."""
+
+    members = frozenset({"__end_", "__size_"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        end, item = value["__end_"], _element(value, "_Alloc")
+        behind = _behind(2 * value._machine.arch.bits // 8, item)
+        nodes = linked_nodes(end["__next_"], "__next_", value["__size_"], int(end))
+        return reader.items((value._at(item, int(node) + behind) for node in nodes), depth)
+
+
+class _ForwardList(LibraryType):
+    """std::forward_list: a tuple."""
+
+    members = frozenset({"__before_begin_"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        item = _element(value, "_Alloc")
+        behind = _behind(value._machine.arch.bits // 8, item)
+        nodes = linked_nodes(value["__before_begin_"]["__next_"], "__next_", LARGEST_LIST)
+        return reader.items((value._at(item, int(node) + behind) for node in nodes), depth)
+
+
+class _Deque(LibraryType):
+    """std::deque: a tuple. Its elements are in blocks of one size, which an array points at."""
+
+    members = frozenset({"__map_", "__start_", "__size_"})
+
+    def _read(self, reader: Reader, value: Any, depth: int) -> Any:
+        blocks = pointer_of(value["__map_"]["__begin_"])
+        element = need(need(blocks._type.target).target)
+        each = max(_BLOCK // element.size, _LEAST_BLOCK)
+        first, count = value["__start_"], value["__size_"]
+        if not 0 <= count < LARGEST_LIST:
+            return None
+        places = range(first, first + count)
+        return reader.items((blocks[n // each][n % each] for n in places), depth)
+
+
+_TREE, _HASH, _OWNER = _Tree(), _Hash(), Wrapped(("__ptr_",))
+#: names of types, without what they are made for -> how they may lie in memory
+TYPES: Final[dict[str, Sequence[LibraryType]]] = {
+    "basic_string": (_String(),),
+    "basic_string_view": (_StringView(),),
+    "tuple": (_Tuple(),),
+    "vector": (_Vector(), _Bits()),
+    "array": (_Array(),),
+    "optional": (_Optional(),),
+    "variant": (_Variant(),),
+    "unique_ptr": (_OWNER,),
+    "shared_ptr": (_OWNER,),
+    "weak_ptr": (_OWNER,),
+    "map": (_TREE,),
+    "multimap": (_TREE,),
+    "set": (_TREE,),
+    "multiset": (_TREE,),
+    "unordered_map": (_HASH,),
+    "unordered_multimap": (_HASH,),
+    "unordered_set": (_HASH,),
+    "unordered_multiset": (_HASH,),
+    "list": (_List(),),
+    "forward_list": (_ForwardList(),),
+    "deque": (_Deque(),),
+    "atomic": (Wrapped(("__a_", "__a_value")),),
+}
