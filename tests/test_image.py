@@ -686,6 +686,19 @@ def test_prefixes_of_linked_files_load_only_with_all_their_segments(name: str) -
             assert size >= needed
 
 
+def test_a_segment_without_bytes_may_begin_behind_the_end_of_the_file() -> None:
+    """GNU ld writes .bss alone so."""
+    data = bytearray(images()[SO])
+    elf = ELFFile(io.BytesIO(data))
+    last = max(n for n, header in enumerate(elf.iter_segments()) if header["p_type"] == "PT_LOAD")
+    at = elf["e_phoff"] + last * elf["e_phentsize"]
+    page = elf.get_segment(last)["p_align"]
+    struct.pack_into("<Q", data, at + 8, elf.get_segment(last)["p_offset"] + page * (len(data) // page + 1))
+    assert not attempt(bytes(data))
+    struct.pack_into("<Q", data, at + 32, 0)
+    assert attempt(bytes(data))
+
+
 DAMAGED = [n for n in sorted(images()) if n.endswith(("a.o", "a.so")) or n.startswith("features/")]
 
 

@@ -258,9 +258,11 @@ class Elf:
                 f"{self.name}: a segment does not fit in memory", address=h["p_vaddr"], hint=_FETCH
             )
         perms = "".join(p for bit, p in ((4, "r"), (2, "w"), (1, "x")) if h["p_flags"] & bit)
+        has_bytes = h["p_filesz"] and not self.only_debug
         return Load(
             h["p_vaddr"],
-            b"" if self.only_debug else self.bytes_at(h["p_offset"], h["p_filesz"]),
+            # one without bytes may begin behind the end of the file
+            self.bytes_at(h["p_offset"], h["p_filesz"]) if has_bytes else b"",
             h["p_memsz"],
             perms,
             h["p_offset"],
