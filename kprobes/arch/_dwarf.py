@@ -9,42 +9,60 @@ from attrs import field, frozen
 
 from ._calls import Results
 
-__all__ = ["DwarfFacts", "RealFlags", "ResultFlags"]
+__all__ = ["AttributeTag", "DwarfFacts", "RealFlags", "ResultFlags"]
+
+
+@frozen
+class AttributeTag:
+    """A number that a section of attributes has of the whole file.
+
+    Attributes:
+        tag: its tag.
+        section: name of the section.
+        vendor: whose tags are meant, as the section names it.
+        low_texts: tags below 32 whose values are texts; None: the odd ones, as of others.
+    """
+
+    tag: int
+    section: str = ".gnu.attributes"
+    vendor: bytes = b"gnu"
+    low_texts: tuple[int, ...] | None = None
 
 
 @frozen
 class RealFlags:
     """Bits of an ELF file that say how its functions get floating-point numbers.
 
+    They are in e_flags, in a tag of a section of attributes, or in a byte of another section.
+
     Attributes:
-        mask: the bits of e_flags, or of `attribute` or `section`.
+        mask: the bits.
         ways: value of these bits -> "counted" (numbers take the words of integers of their size),
             "halves" (16 registers of 4 bytes, two for a number of 8), "registers" (8 registers),
             "single registers" (8 registers, of numbers of 4 bytes only).
-        variadic: True where functions with `...` get them so as well.
-        attribute: the tag of section .gnu.attributes that has the bits; 0: e_flags has them.
-        section: name of a section that has them instead, in one byte; "": none.
+        attribute: the number that has the bits; None: none has.
+        section: name of the section that has them in one byte; "": e_flags has them, or
+            `attribute`.
         at: offset of the byte in the section.
     """
 
     mask: int
     ways: Mapping[int, str]
-    variadic: bool
-    attribute: int = 0
+    attribute: AttributeTag | None = None
     section: str = ""
     at: int = 0
 
 
 @frozen
 class ResultFlags:
-    """A tag of section .gnu.attributes that says where the file's functions return structures.
+    """An attribute that says where the file's functions return structures.
 
     Attributes:
-        attribute: the tag.
+        attribute: which.
         ways: its value -> where they do.
     """
 
-    attribute: int
+    attribute: AttributeTag
     ways: Mapping[int, Results]
 
 
@@ -70,14 +88,13 @@ class DwarfFacts:
             "high", "double" (a number of 4 bytes is kept as one of 8); "": not known, and there is
             none of them.
         convention: how C functions are called, where debugging knows all of it: "sysv" (x86-64),
-            "aapcs64", "flattened" (RISC-V, LoongArch), "small values" (s390x), "slots" (MIPS); or
-            how 32-bit C functions get integers of one and two words: "pairs" (two words are in
-            registers of which the first is even, or on the stack at a multiple of 8), "words" (in
-            the next two words, whatever they are), "stack" (all parameters are on the stack, one
-            behind the other), "pairs and addresses" (as "pairs"; of structures the address is
-            passed).
-        real_flags: how an architecture's files say how functions get floating-point numbers;
-            None: they do not, or there is one way.
+            "aapcs64", "aapcs32", "flattened" (RISC-V, LoongArch), "small values" (s390x), "slots"
+            (MIPS); or how 32-bit C functions get integers of one and two words: "stack" (all
+            parameters are on the stack, one behind the other), "pairs and addresses" (two words are
+            in registers of which the first is even, or on the stack at a multiple of 8; of
+            structures the address is passed).
+        real_flags: what of an architecture's files may say how functions get floating-point
+            numbers, in the order in which it counts; (): nothing does, or there is one way.
         result_flags: how files say where functions return structures; None: it is as `Abi.results`
             has it.
         first_real_argument: number of the first floating-point register that has parameters.
@@ -104,7 +121,7 @@ class DwarfFacts:
     first_real: int = 1 << 16
     reals: str = ""
     convention: str = ""
-    real_flags: RealFlags | None = None
+    real_flags: tuple[RealFlags, ...] = ()
     result_flags: ResultFlags | None = None
     first_real_argument: int = 0
     widest_real: int = 0

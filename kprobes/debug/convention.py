@@ -2,7 +2,7 @@
 and structures among them.
 
 Two conventions are here as a whole: the System V ABI of x86-64 (3.2.3) and the Procedure Call
-Standard of AArch64 (6.4, 6.8). Of 32-bit architectures there are integers of one and two words.
+Standard of AArch64 (6.4, 6.8). Of i386 and 32-bit PowerPC there are integers of one and two words.
 Elsewhere a parameter behind one that takes more than a word is not known. Of Rust's own convention,
 which has no standard, there is what rustc does on x86-64 in all versions, and in those that have
 been tried.
@@ -14,9 +14,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, frozen
 
 from ..arch._base import Arch, Order, Results
+from .convention_arm import ArmRules
 from .convention_mips import MipsRules
 from .convention_riscv import RiscvRules
 from .convention_s390x import S390xRules
@@ -49,13 +50,15 @@ Convention = Callable[
 ]
 
 
-def convention(arch: Arch, flags: int | None, results: Results | None) -> Convention | None:
+def convention(
+    arch: Arch, way: str, is_variadic: bool, results: Results | None
+) -> Convention | None:
     """Return the function that places all parameters of a call on an architecture.
 
     Args:
         arch: the architecture.
-        flags: e_flags of the file, or the tag that stands for them, which may say how
-            floating-point numbers are passed; None: they do not say it of this call.
+        way: how the file's functions get floating-point numbers (RealFlags.ways); "": not told.
+        is_variadic: True for a function with `...`.
         results: where functions of the file return structures; None: not known.
 
     Returns:
@@ -67,49 +70,46 @@ def convention(arch: Arch, flags: int | None, results: Results | None) -> Conven
     name = facts(arch).convention
     if name in _INTEGERS:
         rules = _INTEGERS[name]
-        known = facts(arch).real_flags
-        if known is not None and flags is not None:
-            rules = evolve(rules, reals=known.ways.get(flags & known.mask, rules.reals))
+        rules = evolve(rules, reals=way or rules.reals)
         return lambda types, result, by_reference: _integers(
             arch, rules, results, types, result, by_reference
         )
-    whole = call_rules(arch, flags)
+    whole = call_rules(arch, way, is_variadic)
     if whole is not None:
         return whole.parameters
     return {"sysv": _sysv, "aapcs64": _aapcs64}.get(name)
 
 
-def call_rules(arch: Arch, flags: int | None) -> PassingRules | None:
+def call_rules(arch: Arch, way: str, is_variadic: bool) -> PassingRules | None:
     """Return the convention of an architecture whose whole is described in a module of its own.
 
     Args:
         arch: the architecture.
-        flags: e_flags of the file, or the tag that stands for them; None: they say nothing of it.
+        way: how the file's functions get floating-point numbers (RealFlags.ways); "": not told.
+        is_variadic: True for a function with `...`.
 
     Returns:
         None: the architecture has none.
     """
     known = facts(arch)
+    if known.convention == "aapcs32":
+        return ArmRules(arch, way, is_variadic)
     if known.convention == "flattened":
         real: int | None = known.widest_real
-        if known.real_flags is not None:
-            mask, ways = known.real_flags.mask, known.real_flags.ways
-            way = "" if flags is None else ways.get(flags & mask, "")
+        if known.real_flags:
             real = {"counted": 0, "single registers": 4, "registers": 8}.get(way)
         return RiscvRules(arch, real, known.first_real_argument)
     if known.convention == "small values":
         return S390xRules(arch)
     if known.convention == "slots":
-        way = ""
-        if known.real_flags is not None and flags is not None:
-            way = known.real_flags.ways.get(flags & known.real_flags.mask, "")
-        return MipsRules(arch, way)
+        return MipsRules(arch, way, is_variadic)
     return None
 
 
 def result_parts(
     arch: Arch,
-    flags: int | None,
+    way: str,
+    is_variadic: bool,
     results: Results | None,
     type: CType,
     by_reference: Callable[[CType], bool],
@@ -118,8 +118,8 @@ def result_parts(
 
     Args:
         arch: the guest's.
-        flags: e_flags of the file, or the tag that stands for them; None: they do not say how this
-            function returns floating-point numbers.
+        way: how the file's functions get floating-point numbers (RealFlags.ways); "": not told.
+        is_variadic: True for a function with `...`.
         results: where functions of the file return structures; None: not known.
         type: of the result; one that takes more than a word, or is no integer.
         by_reference: type -> whether C++ copies it by a function of its own.
@@ -127,7 +127,7 @@ def result_parts(
     Raises:
         NotKnown: the type or the architecture's convention is not understood.
     """
-    whole = call_rules(arch, flags)
+    whole = call_rules(arch, way, is_variadic)
     if whole is not None:
         return whole.result(type, by_reference)
     rules = {"sysv": _sysv_result, "aapcs64": _aapcs64_result}.get(facts(arch).convention)
@@ -992,8 +992,7 @@ class _IntegerRules:
         align: bytes of which their offset on the stack is a multiple.
         reals: how floating-point numbers of 4 and 8 bytes are counted: "stack" (all parameters are
             on the stack, structures as well), "counted" (they take the words of integers of their
-            size, whether or not they are in these), "halves" (in 16 registers of 4 bytes, numbers
-            of 8 bytes in two), "registers" (in 8 registers); "": not known.
+            size, whether or not they are in these), "registers" (in 8 registers); "": not known.
         structures: how structures and unions are passed: "address" (the address of a copy, as a
             pointer); "": not known.
     """
@@ -1005,47 +1004,9 @@ class _IntegerRules:
     structures: str = ""
 
 
-@define
-class _RealRegisters:
-    """Counts the floating-point registers that the parameters of a call have taken so far.
-
-    Attributes:
-        way: "halves" or "registers", as of _IntegerRules.
-        free: numbers of the registers that are not taken.
-    """
-
-    way: str
-    free: list[int] = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.free = list(range(16 if self.way == "halves" else 8))
-
-    def take(self, size: int) -> None:
-        """Take the first free registers for a number out of `free`; a smaller number also goes
-        where a larger one has left room.
-
-        Args:
-            size: its bytes, 4 or 8. With "halves" 8 bytes take an even register and the next one.
-
-        Raises:
-            NotKnown: it is not in a register.
-        """
-        if self.way == "halves" and size == 8:
-            first = next((n for n in self.free if not n & 1 and n + 1 in self.free), None)
-            wanted = [first, first + 1] if first is not None else []
-        else:
-            wanted = self.free[:1]
-        if not wanted:
-            raise NotKnown("more floating-point numbers come before it than there are registers")
-        for number in wanted:
-            self.free.remove(number)
-
-
 _INTEGERS: Final = {
-    "pairs": _IntegerRules(even=True, split=False, align=8),
     "pairs and addresses": _IntegerRules(even=True, split=False, align=8, structures="address"),
     "stack": _IntegerRules(even=False, split=True, align=4, reals="stack"),
-    "words": _IntegerRules(even=False, split=True, align=4),
 }
 
 
@@ -1085,7 +1046,7 @@ def _integers(
         raise NotKnown("how the function's result is returned is not known, and may move it")
     at = abi.stack_args
     out = list[tuple[ParameterPart, ...]]()
-    registers = _RealRegisters(rules.reals)
+    reals_taken = 0
     for type in types:
         if rules.reals == "stack" and type.kind not in WORDS:
             size = _size_on_stack(type, by_reference)
@@ -1093,8 +1054,12 @@ def _integers(
             at += size
             continue
         real = type.kind == "float" and type.size in (4, 8)
-        if real and rules.reals in ("halves", "registers"):
-            registers.take(type.size)
+        if real and rules.reals == "registers":
+            if reals_taken == 8:
+                raise NotKnown(
+                    "more floating-point numbers come before it than there are registers"
+                )
+            reals_taken += 1
             out.append(())
             continue
         behind = rules.structures == "address" and type.kind in ("struct", "union") and type.size

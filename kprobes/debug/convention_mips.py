@@ -11,14 +11,14 @@ from attrs import define, field, frozen
 
 from ..arch._base import Arch, Order
 from .placing import (
-    MOST_DEEP,
     NOT_UNDERSTOOD,
+    STRUCTURES,
     WORDS,
     ByReference,
     NotKnown,
     ParameterPart,
     PassingRules,
-    alignment,
+    alignment_with_bit_fields,
     is_empty,
     is_hidden,
     is_packed,
@@ -30,7 +30,6 @@ from .types import CType
 _COMPILERS_ALIGN: Final = (
     "compilers differ about integers of 16 bytes behind an odd number of words"
 )
-_STRUCTURES: Final = ("struct", "union")
 _BASES: Final = "where floating-point members of a class with base classes are is not known"
 _REALS_NOT_TOLD: Final = "the file does not say how floating-point numbers are passed"
 
@@ -58,10 +57,12 @@ class MipsRules(PassingRules):
         way: what the file says of floating-point numbers: "halves" (numbers of 8 bytes in two
             registers of 4), "registers" (in one), "single registers" (not known of those of 8
             bytes: it depends on the CPU), "counted" (no registers but general ones); "": nothing.
+        is_variadic: True for a function with `...`.
     """
 
     arch: Arch
     way: str
+    is_variadic: bool
 
     def parameters(
         self, types: Sequence[CType], result: CType, by_reference: ByReference
@@ -103,7 +104,7 @@ class MipsRules(PassingRules):
                 raise NotKnown("compilers differ about results without bytes")
             return False
         self._look_at(type)
-        if type.kind not in _STRUCTURES:
+        if type.kind not in STRUCTURES:
             return type.size > 16
         return self.arch.bits == 32 or type.size > 16 or by_reference(type)
 
@@ -214,7 +215,7 @@ class MipsRules(PassingRules):
             return ()
         self._look_at(type)
         word = self.arch.bits // 8
-        if type.kind in _STRUCTURES and by_reference(type):
+        if type.kind in STRUCTURES and by_reference(type):
             slots.reals = []
             (slot,) = self._slots(1, word, slots)
             return (ParameterPart("behind", type.size, slot.name, slot.offset),)
@@ -223,7 +224,7 @@ class MipsRules(PassingRules):
         if type.kind in WORDS and type.size > word == 8 and slots.taken & 1:
             raise NotKnown(_COMPILERS_ALIGN)
         count = -(-type.size // word)
-        align = min(self._alignment(type), 2 * word)
+        align = min(alignment_with_bit_fields(type), 2 * word)
         if word == 4:
             real = self._early_real(type, slots)
             whole = self._slots(count, align, slots)
@@ -273,7 +274,7 @@ class MipsRules(PassingRules):
         if not slots.reals or self.way == "counted":
             return None
         name = slots.reals.pop(0)
-        if not self.way or not name:
+        if not self.way or self.is_variadic or not name:
             return []
         try:
             return self._real(int(name[1:]), type.size)
@@ -339,39 +340,5 @@ class MipsRules(PassingRules):
         if last.kind == "stack":
             offset += word - rest if big and type.kind in WORDS else 0
         else:
-            offset = word - rest if big and type.kind in _STRUCTURES else 0
+            offset = word - rest if big and type.kind in STRUCTURES else 0
         return (*before, ParameterPart(last.kind, rest, last.name, offset))
-
-    def _alignment(self, type: CType) -> int:
-        """Return alignment(), in which bit fields count as their types.
-
-        Args:
-            type: of the parameter.
-
-        Raises:
-            NotKnown: the members that decide it are not all known.
-        """
-        return max(alignment(type), 1 if is_packed(type) else _of_bit_fields(type, 0))
-
-
-def _of_bit_fields(type: CType, depth: int) -> int:
-    """Return the greatest alignment that bit fields in a type ask for, which divides its size.
-
-    Args:
-        type: the type.
-        depth: structures and arrays around it.
-
-    Raises:
-        NotKnown: it is nested too deep.
-    """
-    if depth > MOST_DEEP:
-        raise NotKnown(NOT_UNDERSTOOD)
-    if type.kind == "array":
-        return _of_bit_fields(type.element, depth + 1)
-    if type.kind not in _STRUCTURES:
-        return 1
-    wanted = [
-        member.type.size if member.bits else _of_bit_fields(member.type, depth + 1)
-        for member in type.fields
-    ]
-    return max([1, *(align for align in wanted if align and not type.size % align)])

@@ -19,6 +19,7 @@ from elftools.dwarf.dwarfinfo import DwarfConfig, DWARFInfo
 from elftools.dwarf.structs import DWARFStructs
 from elftools.elf.sections import Section
 
+from ..arch._dwarf import AttributeTag
 from ..btf import byte_order
 from ..errors import ImageError
 from ..image import LoadedFile, SectionedElf, build_id, find_separate, linked
@@ -356,69 +357,109 @@ def dwarf_of_source(file: LoadedFile) -> tuple[Any, str, bytes]:
     return (other, *found) if other is not None and other.has_debug_info else (None, "", b"")
 
 
-def flags_of(file: LoadedFile, attribute: int = 0, section: str = "", at: int = 0) -> int | None:
-    """Return e_flags of a file, the value of a tag of its section .gnu.attributes, or a byte of
-    another section.
-
-    Args:
-        file: the file.
-        attribute: an even tag; 0: e_flags.
-        section: name of the section whose byte is wanted; "": `attribute` counts.
-        at: offset of the byte in the section.
-
-    Returns:
-        None: it is no ELF file, has no such tag, section or byte, or is damaged.
-    """
+def flags_of(file: LoadedFile) -> int | None:
+    """Return e_flags of a file; None: it is no ELF file, or damaged."""
     if byte_order(file.data) is not None:  # BTF
         return None
     try:
-        elf = elf_of(file)
-        if section:
-            found = elf.get_section_by_name(section)
-            byte = b"" if found is None else found.data()[at : at + 1]
-            return byte[0] if byte else None
-        if not attribute:
-            flags: int = elf.header["e_flags"]
-            return flags
-        found = elf.get_section_by_name(".gnu.attributes")
-        data = b"" if found is None else found.data()
-        return _gnu_attributes(data, "little" if elf.little_endian else "big").get(attribute)
+        flags: int = elf_of(file).header["e_flags"]
+        return flags
     except DAMAGE:
         return None
 
 
-def _gnu_attributes(data: bytes, order: Literal["little", "big"]) -> dict[int, int]:
-    """Return the numbers that a section .gnu.attributes has of a whole file: tag -> value. Those of
-    other vendors than "gnu" are left out; of several values of one tag the last counts.
+def byte_of(file: LoadedFile, section: str, at: int) -> int | None:
+    """Return a byte of a section of a file.
+
+    Args:
+        file: the file.
+        section: name of the section.
+        at: offset of the byte in the section.
+
+    Returns:
+        None: it is no ELF file, has no such section or byte, or is damaged.
+    """
+    byte = _section_of(file, section)[at : at + 1]
+    return byte[0] if byte else None
+
+
+def attribute_of(file: LoadedFile, wanted: AttributeTag) -> int | None:
+    """Return a number that a section of attributes has of the whole file.
+
+    Args:
+        file: the file.
+        wanted: which number.
+
+    Returns:
+        The number, 0 where the section does not have it; None: there are no attributes of its
+        vendor, or the file is damaged.
+    """
+    try:
+        data = _section_of(file, wanted.section)
+        found = _attributes(data, "little" if elf_of(file).little_endian else "big", wanted)
+    except DAMAGE:
+        return None
+    return None if found is None else found.get(wanted.tag, 0)
+
+
+def _section_of(file: LoadedFile, name: str) -> bytes:
+    """Return the contents of a section of a file; b"" where there is none, or the file is damaged
+    or no ELF file.
+
+    Args:
+        file: the file.
+        name: of the section.
+    """
+    if byte_order(file.data) is not None:  # BTF
+        return b""
+    try:
+        found = elf_of(file).get_section_by_name(name)
+        data: bytes = b"" if found is None else found.data()
+        return data
+    except DAMAGE:
+        return b""
+
+
+def _attributes(
+    data: bytes, order: Literal["little", "big"], wanted: AttributeTag
+) -> dict[int, int] | None:
+    """Return the numbers that a section of attributes has of a whole file: tag -> value. Those of
+    other vendors are left out; of several values of one tag the last counts.
 
     Args:
         data: the section's contents: "A", then for each vendor the size, the name, and groups of
             tags.
         order: byte order of the sizes.
+        wanted: a number of the vendor.
+
+    Returns:
+        None: the section has none of the vendor.
 
     Raises:
         LookupError: the section is cut off.
     """
-    found = dict[int, int]()
+    found: dict[int, int] | None = None
     at = 1
     while data[:1] == b"A" and at + 4 <= len(data):
         end = at + max(int.from_bytes(data[at : at + 4], order), 4)
         name = data[at + 4 : end].partition(b"\0")[0]
         group = at + 4 + len(name) + 1
-        while name == b"gnu" and group + 5 <= end:
+        while name == wanted.vendor and group + 5 <= end:
             size = int.from_bytes(data[group + 1 : group + 5], order)
             if data[group] == _WHOLE_FILE:
-                found.update(_tags(data[group + 5 : group + size]))
+                found = (found or {}) | dict(_tags(data[group + 5 : group + size], wanted))
             group += max(size, 5)
         at = end
     return found
 
 
-def _tags(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield (tag, value) of the numbers of a group; texts, which have odd tags, are left out.
+def _tags(data: bytes, wanted: AttributeTag) -> Iterator[tuple[int, int]]:
+    """Yield (tag, value) of the numbers of a group; texts, which have odd tags or are
+    `wanted.low_texts`, are left out.
 
     Args:
         data: the group's tags and values.
+        wanted: a number of the vendor.
 
     Raises:
         LookupError: the group is cut off.
@@ -426,10 +467,13 @@ def _tags(data: bytes) -> Iterator[tuple[int, int]]:
     at = 0
     while at < len(data):
         tag, at = _uleb(data, at)
-        if not tag & 1:
+        is_text = bool(tag & 1)
+        if wanted.low_texts is not None and tag < _COMPATIBILITY:
+            is_text = tag in wanted.low_texts
+        if not is_text:
             value, at = _uleb(data, at)
             yield tag, value
-        if tag & 1 or tag == _COMPATIBILITY:
+        if is_text or tag == _COMPATIBILITY:
             at = data.index(0, at) + 1
 
 

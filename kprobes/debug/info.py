@@ -17,7 +17,7 @@ from ..symbols import SourceLine, Symbols
 from .arguments import EntryArguments
 from .calls import TypedCall
 from .expression import UnknownValue
-from .file import DAMAGE, cached, flags_of, loaded_bytes, text
+from .file import DAMAGE, attribute_of, byte_of, cached, flags_of, loaded_bytes, text
 from .inlined import copies_at
 from .lines import source_path
 from .markers import Marker, markers_of
@@ -403,18 +403,25 @@ class DebugInfo:
             self._parameters(file, function, address),
             self._ctype,
             symbol.name if symbol is not None else "",
-            self._real_flags_of(file),
+            self._way_of(file),
             self._results_of(file),
         )
 
-    def _real_flags_of(self, file: LoadedFile) -> int | None:
-        """Return what a file says of how its functions get floating-point numbers: e_flags, a tag,
-        or a byte of a section, as RealFlags has it; None: nothing.
+    def _way_of(self, file: LoadedFile) -> str:
+        """Return how a file says that its functions get floating-point numbers, as RealFlags.ways
+        has it; "": it does not.
         """
-        known = facts(self.arch).real_flags
-        if known is None:
-            return flags_of(file)
-        return flags_of(file, known.attribute, known.section, known.at)
+        for known in facts(self.arch).real_flags:
+            if known.attribute is not None:
+                flags = attribute_of(file, known.attribute)
+            elif known.section:
+                flags = byte_of(file, known.section, known.at)
+            else:
+                flags = flags_of(file)
+            way = "" if flags is None else known.ways.get(flags & known.mask, "")
+            if way:
+                return way
+        return ""
 
     def typed_call(
         self, arguments: Sequence[Any], prototype: str | Literal[True], entry: int
@@ -461,16 +468,16 @@ class DebugInfo:
         """
         symbol = self._machine.symbols.covering(address)
         files = [file for file in self.files if symbol and file.module == symbol.module]
-        flags = {self._real_flags_of(file) for file in files or self.files} - {None}
-        known = facts(self.arch).real_flags
-        if not flags and known is not None and not self.files:
-            flags = {bits for bits, way in known.ways.items() if way == "registers"}
+        ways = {self._way_of(file) for file in files or self.files} - {""}
+        if not self.files:
+            possible = [way for each in facts(self.arch).real_flags for way in each.ways.values()]
+            ways = {"registers"}.intersection(possible)
         abi = self.arch.abi
         results = None if abi is None else abi.results
         if len(files) == 1:
             results = self._results_of(files[0])
-        told = flags.pop() if len(flags) == 1 else None
-        return c_convention(self.arch, told, results, is_copied, variadic)
+        way = ways.pop() if len(ways) == 1 else ""
+        return c_convention(self.arch, way, results, is_copied, variadic)
 
     def _results_of(self, file: LoadedFile) -> Results | None:
         """Return where functions of a file return structures; None: not known.
@@ -479,7 +486,7 @@ class DebugInfo:
         """
         abi = self.arch.abi
         said = facts(self.arch).result_flags
-        told = None if said is None else said.ways.get(flags_of(file, said.attribute) or 0)
+        told = None if said is None else said.ways.get(attribute_of(file, said.attribute) or 0)
         if told is not None:
             return told
         return None if abi is None else abi.results

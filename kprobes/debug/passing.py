@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Final
 
 from attrs import field, frozen
@@ -167,7 +168,7 @@ def is_copied(type: CType) -> bool:
 
 def c_convention(
     arch: Arch,
-    flags: int | None,
+    way: str,
     results: Results | None,
     by_reference: ByReference,
     variadic: bool,
@@ -176,15 +177,12 @@ def c_convention(
 
     Args:
         arch: the guest's.
-        flags: as RealFlags has them; None: the file does not say how floating-point numbers are
-            passed.
+        way: how the file's functions get floating-point numbers (RealFlags.ways); "": not told.
         results: where functions return structures; None: not known.
         by_reference: type -> whether C++ copies it by a function of its own.
         variadic: True: the function has `...`.
     """
-    known = facts(arch).real_flags
-    tells = known is None or known.variadic or not variadic
-    rules = convention(arch, flags if tells else None, results)
+    rules = convention(arch, way, variadic, results)
 
     def parameters(types: Sequence[CType], result: CType) -> list[tuple[ParameterPart, ...]]:
         """Return the parts of each argument; raises NotKnown."""
@@ -193,7 +191,7 @@ def c_convention(
         return rules(types, result, by_reference)
 
     return CallConvention(
-        parameters, lambda type: result_parts(arch, flags, results, type, by_reference)
+        parameters, lambda type: result_parts(arch, way, variadic, results, type, by_reference)
     )
 
 
@@ -207,8 +205,8 @@ class FunctionEntry:
         variables: its parameters, in order.
         type_of: entry of a type, None for void -> the type.
         symbol: name of the symbol at the entry; "": there is none.
-        flags: e_flags of the function's ELF file, or the tag that stands for them; None: it has
-            none.
+        way: how the functions of its file get floating-point numbers (RealFlags.ways); "": not
+            told.
         results: where functions of the file return structures; None: not known.
     """
 
@@ -220,7 +218,7 @@ class FunctionEntry:
         variables: Sequence[Variable],
         type_of: Callable[[Any], CType],
         symbol: str,
-        flags: int | None,
+        way: str,
         results: Results | None,
     ) -> None:
         self._arch = arch
@@ -229,7 +227,7 @@ class FunctionEntry:
         self._variables = variables
         self._type_of = type_of
         self._symbol = symbol
-        self._flags = flags
+        self._way = way
         self._results = results
 
     @cached_property
@@ -261,7 +259,7 @@ class FunctionEntry:
                 lambda type: rust_result(type, tried),
             )
         else:
-            how = c_convention(self._arch, self._flags, self._results, self._copied, variadic)
+            how = c_convention(self._arch, self._way, self._results, self._copied, variadic)
         return Prototype(self._result(), types, variadic, how)
 
     def arrivals(self) -> list[tuple[Variable, Arrival]]:
@@ -308,7 +306,14 @@ class FunctionEntry:
         try:
             type = self._result()
             if not rust:
-                parts = result_parts(self._arch, self._flags, self._results, type, self._copied)
+                parts = result_parts(
+                    self._arch,
+                    self._way,
+                    self._is_variadic(),
+                    self._results,
+                    type,
+                    self._copied,
+                )
             else:
                 parts = rust_result(type, self._is_tried_rustc())
                 why = self._changed() if any(part.kind == "given" for part in parts) else ""
@@ -420,14 +425,35 @@ class FunctionEntry:
             )
             and not always
         ):
+            if self._is_incomplete(ops):
+                usual = self._by_convention(n)
+                if usual.kind == "parts":
+                    return usual
             return Arrival("place", parts=self._behind(n, ops) or self._pieces(ops))
         if all(_ALWAYS.fullmatch(name) for name in names):
             return Arrival("place")
         return self._by_convention(n)
 
+    def _is_incomplete(self, ops: Sequence[Any]) -> bool:
+        """Return True for a location that names a register that is not known here, or has pieces of
+        which some are nowhere.
+
+        LLVM's may have the others at wrong offsets, too. At the entry all bytes are somewhere.
+
+        Args:
+            ops: the location's operations.
+        """
+        names = [op.op_name for op in ops]
+        if ("DW_OP_piece", "DW_OP_piece") in pairwise(["DW_OP_piece", *names]):
+            return True
+        return any(
+            _REGISTER.fullmatch(op.op_name) and register(self._arch, self._number(op)) is None
+            for op in ops
+        )
+
     def _in_other_registers(self, n: int, name: str) -> Arrival | None:
-        """Return where the calling convention passes a parameter of which a register that passes
-        none of it is said to be the place.
+        """Return where the calling convention passes a parameter of which a register is said to be
+        the place that passes none of it, or passes it in the register's upper bytes.
 
         LLVM names the register to which the function's first instructions move the parameter.
 
@@ -441,7 +467,9 @@ class FunctionEntry:
         if takes_a_word(self._variables[n].type, self._arch):
             return None
         usual = self._by_convention(n)
-        if usual.kind != "parts" or name in [part.name for part in usual.parts]:
+        if usual.kind != "parts":
+            return None
+        if any(part.name == name and not part.offset for part in usual.parts):
             return None
         return usual
 
@@ -594,9 +622,7 @@ class FunctionEntry:
         Args:
             n: the parameter's number, from 0.
         """
-        known = facts(self._arch).real_flags
-        tells = known is None or known.variadic or not self._is_variadic()
-        rules = convention(self._arch, self._flags if tells else None, self._results)
+        rules = convention(self._arch, self._way, self._is_variadic(), self._results)
         if rules is None:
             return refused(
                 "it or a parameter before it takes more than a word, or is none of the integers"
@@ -741,7 +767,7 @@ class FunctionEntry:
             return 0
         if result.kind in ("int", "float") and result.size <= 8:
             return 0
-        rules = call_rules(self._arch, self._flags)
+        rules = call_rules(self._arch, self._way, self._is_variadic())
         if rules is not None and self._language() in _LIKE_C:
             try:
                 return int(rules.is_in_memory(result, self._copied))

@@ -12,6 +12,7 @@ from .file import children
 from .types import CType, constant
 
 WORDS: Final = ("int", "char", "bool", "enum", "pointer")  #: kinds that are passed as integers
+STRUCTURES: Final = ("struct", "union")
 MOST_MEMBERS: Final = 64
 MOST_DEEP: Final = 16
 NO_VECTORS: Final = "where this architecture passes vectors is not known"
@@ -233,6 +234,62 @@ def alignment(type: CType) -> int:
     if type.kind == "complex":
         return max(type.size // 2, 1)
     return max(type.size, 1)
+
+
+def alignment_with_bit_fields(type: CType) -> int:
+    """Return alignment(), in which bit fields count as their types.
+
+    Args:
+        type: the type.
+
+    Raises:
+        NotKnown: the members that decide it are not all known.
+    """
+    return max(alignment(type), 1 if is_packed(type) else _of_bit_fields(type, 0))
+
+
+def natural_alignment(type: CType) -> int:
+    """Return alignment_with_bit_fields() without what the program asks for the type as a whole.
+
+    Args:
+        type: the type.
+
+    Raises:
+        NotKnown: the members that decide it are not all known.
+    """
+    found = alignment_with_bit_fields(type)
+    if type.kind not in STRUCTURES or constant(type.definition, "DW_AT_alignment") is None:
+        return found
+    if is_packed(type):
+        return 1
+    inside = [
+        member.type.size if member.bits else alignment_with_bit_fields(member.type)
+        for member in type.fields
+    ]
+    return max([1, *inside])
+
+
+def _of_bit_fields(type: CType, depth: int) -> int:
+    """Return the greatest alignment that bit fields in a type ask for, which divides its size.
+
+    Args:
+        type: the type.
+        depth: structures and arrays around it.
+
+    Raises:
+        NotKnown: it is nested too deep.
+    """
+    if depth > MOST_DEEP:
+        raise NotKnown(NOT_UNDERSTOOD)
+    if type.kind == "array":
+        return _of_bit_fields(type.element, depth + 1)
+    if type.kind not in STRUCTURES:
+        return 1
+    wanted = [
+        member.type.size if member.bits else _of_bit_fields(member.type, depth + 1)
+        for member in type.fields
+    ]
+    return max([1, *(align for align in wanted if align and not type.size % align)])
 
 
 def is_hidden(type: CType) -> bool:

@@ -1,4 +1,5 @@
-"""Random programs for many architectures whose functions pass and return every kind of C value, compiled by clang.
+"""Random programs for many architectures whose functions pass and return every kind of C value, compiled by clang, or
+by the cross-compilers of GCC that are installed.
 
 Each function keeps what it got in a variable for each parameter, `got_FUNCTION_PARAMETER`, and what it returns in
 `got_FUNCTION`: the program itself says what was passed. `driver` calls all functions.
@@ -7,6 +8,7 @@ Each function keeps what it got in a variable for each parameter, `got_FUNCTION_
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -32,19 +34,58 @@ TARGETS = {
     "ppc64": ("powerpc64-freestanding-none",),
     "x86_64": ("x86_64-freestanding-none",),
     "loongarch64": ("loongarch64-freestanding-none", "-mabi=lp64d"),
+    "arm": ("armv7a-freestanding-eabihf",),
+    "arm soft": ("armv7a-freestanding-eabi",),
+    "armeb": ("armebv7a-freestanding-eabihf",),
+    "armeb soft": ("armebv7a-freestanding-eabi",),
+    "thumb": ("thumbv7a-freestanding-eabihf",),
+    "cortexm": ("thumbv7em-freestanding-eabihf", "-mcpu=cortex-m4"),
+    "cortexm soft": ("thumbv7m-freestanding-eabi",),
 }
+_ARM = ("arm-linux-gnueabihf", "-march=armv7-a+fp")
+_MIPS = ("-mno-abicalls", "-G0")  #: no register points at data
+#: architecture -> the prefix of GCC's names, and options
+GNU_TARGETS = {
+    "riscv64": ("riscv64-linux-gnu", "-march=rv64gc", "-mabi=lp64d"),
+    "riscv64 soft": ("riscv64-linux-gnu", "-march=rv64gc", "-mabi=lp64"),
+    "s390x": ("s390x-linux-gnu", "-march=z10"),
+    "arm64": ("aarch64-linux-gnu",),
+    "arm64be": ("aarch64-linux-gnu", "-mbig-endian"),
+    "mips64el": ("mips64el-linux-gnuabi64", "-march=mips64r2", *_MIPS),
+    "mips32": ("mips-linux-gnu", "-march=mips32r2", "-mfp32", *_MIPS),
+    "mips32el": ("mips-linux-gnu", "-march=mips32r2", "-mfp32", "-EL", *_MIPS),
+    "mips32 any": ("mips-linux-gnu", "-march=mips32r2", "-mfpxx", *_MIPS),
+    "mips32 soft": ("mips-linux-gnu", "-march=mips32r2", "-msoft-float", *_MIPS),
+    "ppc64": ("powerpc64-linux-gnu",),
+    "x86_64": ("x86_64-linux-gnu",),
+    "arm": _ARM,
+    "arm soft": (*_ARM, "-mfloat-abi=soft"),
+    "armeb": (*_ARM, "-mbig-endian"),
+    "armeb soft": (*_ARM, "-mbig-endian", "-mfloat-abi=soft"),
+    "thumb": (*_ARM, "-mthumb"),
+    "cortexm": ("arm-linux-gnueabihf", "-mcpu=cortex-m4", "-mthumb"),
+    "cortexm soft": ("arm-linux-gnueabihf", "-mcpu=cortex-m3", "-mthumb", "-mfloat-abi=soft"),
+}
+LINKING = {"riscv": ("--no-relax",), "armeb": ("-EB", "--be8"), "mips32el": ("-EL",), "arm64be": ("-EB",)}  #: beginning of a target -> options
+NARROW = ("arm", "arm soft", "armeb", "armeb soft", "thumb", "cortexm", "cortexm soft")  #: of 32 bits, besides those with 32 in their names
+VERSION = 12  #: of GCC
 FLAGS = ("-g", "-ffreestanding", "-fno-builtin", "-fno-pic", "-fno-stack-protector", "-fno-sanitize=all", "-fomit-frame-pointer", "-w", "-gz=none",
          "-c")
 INTEGERS = {"signed char": 8, "unsigned char": 8, "short": 16, "unsigned short": 16, "int": 32, "unsigned": 32, "long long": 64,
             "unsigned long long": 64}
 FRAME = """
-#define KEEP __attribute__((noinline))
+#define KEEP __attribute__((noinline, noipa))
 volatile int sink;
 static inline void use(const volatile void *p) { __asm__ volatile ("" :: "r"(p) : "memory"); }
 %(extern)s {
 void *memcpy(void *to, const void *from, __SIZE_TYPE__ n)
 { volatile char *t = (char *)to; const char *f = (const char *)from; while (n--) *t++ = *f++; return to; }
 void *memset(void *to, int c, __SIZE_TYPE__ n) { volatile char *t = (char *)to; while (n--) *t++ = (char)c; return to; }
+#ifdef __arm__
+#define COPIES(n) void __aeabi_memcpy##n(void *to, const void *from, __SIZE_TYPE__ size) { memcpy(to, from, size); } \\
+    void __aeabi_memclr##n(void *to, __SIZE_TYPE__ size) { memset(to, 0, size); }
+COPIES() COPIES(4) COPIES(8)
+#endif
 void *memmove(void *to, const void *from, __SIZE_TYPE__ n) { return memcpy(to, from, n); }
 }
 """
@@ -191,7 +232,17 @@ class Generator:
         return text, functions
 
 
-def build(target: str, seed: int, level: int, folder: Path, cpp: bool = False) -> CallProgram:
+def gnu(target: str, cpp: bool) -> str:
+    """GCC's command for a target of GNU_TARGETS; "": it is not installed.
+
+    Args:
+        target: its name.
+        cpp: True: that of C++.
+    """
+    return shutil.which(f"{GNU_TARGETS[target][0]}-{'g++' if cpp else 'gcc'}-{VERSION}") or ""
+
+
+def build(target: str, seed: int, level: int, folder: Path, cpp: bool = False, with_gnu: bool = False) -> CallProgram:
     """A random program for a target of TARGETS.
 
     Args:
@@ -200,14 +251,16 @@ def build(target: str, seed: int, level: int, folder: Path, cpp: bool = False) -
         level: of optimization.
         folder: where its source and the program are written.
         cpp: True: in C++, else C.
+        with_gnu: True: GCC compiles it, else clang.
     """
     rng = random.Random(f"{seed} {cpp}")
-    source, functions = Generator(rng, "32" not in target, cpp).program()
-    path = folder / f"{target.replace(' ', '_')}-{seed}-O{level}"
-    return CallProgram(compiled(target, source, path, level, cpp), functions)
+    wide = "32" not in target and target not in NARROW
+    source, functions = Generator(rng, wide, cpp).program()
+    path = folder / f"{target.replace(' ', '_')}-{seed}-O{level}{'-gnu' if with_gnu else ''}"
+    return CallProgram(compiled(target, source, path, level, cpp, with_gnu), functions)
 
 
-def compiled(target: str, source: str, path: Path, level: int, cpp: bool = False) -> Path:
+def compiled(target: str, source: str, path: Path, level: int, cpp: bool = False, with_gnu: bool = False) -> Path:
     """Compile a program for a target of TARGETS, and return `path`.
 
     Args:
@@ -216,14 +269,23 @@ def compiled(target: str, source: str, path: Path, level: int, cpp: bool = False
         path: of the executable file; beside it are the source and the object file.
         level: of optimization.
         cpp: True: in C++, else C.
+        with_gnu: True: GCC compiles it, else clang.
     """
-    triple, *options = TARGETS[target]
     folder, name = path.parent, path.name
     language = "c++" if cpp else "c"
     (folder / f"{name}.c").write_text(source)
-    zig = [sys.executable, "-m", "ziglang"]
-    commands = [[*zig, "clang", "-target", triple, *options, *FLAGS, f"-O{level}", "-x", language, f"{name}.c", "-o", f"{name}.o"],
-                [*zig, "ld.lld", "-static", "-e", "_start", "--image-base=0x400000", f"{name}.o", "-o", name]]
+    linking = next((options for first, options in LINKING.items() if target.startswith(first)), ())
+    if with_gnu:
+        prefix, *options = GNU_TARGETS[target]
+        compiler = [gnu(target, cpp), *options]
+        linker = [f"{prefix}-ld", *linking, "-Ttext-segment=0x400000"]
+    else:
+        triple, *options = TARGETS[target]
+        zig = [sys.executable, "-m", "ziglang"]
+        compiler = [*zig, "clang", "-target", triple, *options]
+        linker = [*zig, "ld.lld", *linking, "--image-base=0x400000"]
+    commands = [[*compiler, *FLAGS, f"-O{level}", "-x", language, f"{name}.c", "-o", f"{name}.o"],
+                [*linker, "-static", "-e", "_start", f"{name}.o", "-o", name]]
     for command in commands:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:

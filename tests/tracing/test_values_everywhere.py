@@ -329,7 +329,7 @@ def test_results_of_16_bytes_are_refused_where_they_have_not_been_tried(arch: st
     """Alpha returns them in memory, others in two registers."""
     wide: Any = SimpleNamespace(kind="int", size=16, name="__int128")
     with pytest.raises(NotKnown, match=f"how {arch} returns it is not known"):
-        result_parts(arch_module.get(arch), None, None, wide, lambda type: False)
+        result_parts(arch_module.get(arch), "", False, None, wide, lambda type: False)
 
 
 @pytest.mark.parametrize("name", FILES)

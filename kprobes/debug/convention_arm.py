@@ -1,0 +1,236 @@
+"""Calls on 32-bit Arm: the Procedure Call Standard (AAPCS32), its base variant (6.5) and that with
+VFP registers (6.1.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import define, field, frozen
+
+from ..arch._base import Arch, Order
+from .placing import (
+    NOT_UNDERSTOOD,
+    STRUCTURES,
+    ByReference,
+    NotKnown,
+    ParameterPart,
+    PassingRules,
+    Taken,
+    equal_reals,
+    is_empty,
+    look_at_kind,
+    natural_alignment,
+)
+from .types import CType
+
+_WORD: Final = 4
+_SINGLES: Final = 16  # registers s0 to s15, of which two are d0 and so on
+_MOST_EQUAL: Final = 4  # numbers of a structure in VFP registers
+_COMPOSITE: Final = (*STRUCTURES, "complex")
+
+
+@define
+class _TakenOnArm(Taken):
+    """Counts what the parameters of a call have taken so far.
+
+    Attributes:
+        singles: numbers of the VFP registers of 4 bytes that are still free.
+    """
+
+    singles: list[int] = field(factory=lambda: list(range(_SINGLES)))
+
+    def take_singles(self, count: int, align: int) -> int | None:
+        """Take VFP registers of consecutive numbers, the lowest that are free.
+
+        Where there are none, no later parameter gets one either.
+
+        Args:
+            count: how many of 4 bytes.
+            align: of which the first's number is a multiple.
+
+        Returns:
+            The first's number; None: there are none.
+        """
+        for first in range(0, _SINGLES, align):
+            wanted = range(first, first + count)
+            if set(wanted) <= set(self.singles):
+                self.singles = [number for number in self.singles if number not in wanted]
+                return first
+        self.singles = []
+        return None
+
+
+@frozen
+class ArmRules(PassingRules):
+    """The convention of 32-bit Arm.
+
+    Attributes:
+        arch: the guest's.
+        way: what the file says of floating-point numbers: "halves" (in VFP registers), "counted"
+            (as integers of their size); "": nothing.
+        is_variadic: True for a function with `...`, to which the base variant applies.
+    """
+
+    arch: Arch
+    way: str
+    is_variadic: bool
+
+    def parameters(
+        self, types: Sequence[CType], result: CType, by_reference: ByReference
+    ) -> list[tuple[ParameterPart, ...]]:
+        """Return the parts of each parameter at the entry (PassingRules.parameters)."""
+        hidden = result.kind != "void" and self.is_in_memory(result, by_reference)
+        taken = _TakenOnArm(words=int(hidden))
+        return [self._parameter(type, taken, by_reference) for type in types]
+
+    def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
+        """Return the parts of a result at the return (PassingRules.result). It is in the registers
+        of a first parameter, or where the first argument points.
+        """
+        if is_empty(type):
+            return ()
+        look_at_kind(type)
+        assert self.arch.abi is not None
+        copied = type.kind in STRUCTURES and by_reference(type)
+        if not copied:
+            parts = self._in_vfp(type, _TakenOnArm())
+            if parts:
+                return parts
+        if copied or (type.kind in _COMPOSITE and type.size > _WORD):
+            return (ParameterPart("given", type.size, self.arch.abi.args[0]),)
+        return self._in_words(type, Taken())
+
+    def _parameter(
+        self, type: CType, taken: _TakenOnArm, by_reference: ByReference
+    ) -> tuple[ParameterPart, ...]:
+        """Return the parts of the next parameter.
+
+        Args:
+            type: of the parameter.
+            taken: what the parameters before it have taken; is changed.
+            by_reference: type -> whether C++ copies it by a function of its own.
+
+        Raises:
+            NotKnown: the type is not understood.
+        """
+        if is_empty(type):
+            return ()
+        look_at_kind(type)
+        if type.kind in STRUCTURES and by_reference(type):
+            for name in self._registers(1, _WORD, taken):
+                return (ParameterPart("behind", type.size, name),)
+            return (ParameterPart("behind", type.size, offset=taken.on_stack(_WORD, _WORD, _WORD)),)
+        parts = self._in_vfp(type, taken)
+        if parts:
+            return parts
+        return self._in_words(type, taken)
+
+    # --- VFP registers
+
+    def _in_vfp(self, type: CType, taken: _TakenOnArm) -> tuple[ParameterPart, ...]:
+        """Return the parts of a parameter for VFP registers, or of one on the stack because too few
+        of these are left: a floating-point number, a complex one, or a structure of one to four
+        numbers of one type.
+
+        Args:
+            type: of the parameter.
+            taken: what the parameters before it have taken; is changed.
+
+        Returns:
+            (): it is passed as the base variant does it.
+
+        Raises:
+            NotKnown: the file does not say whether these registers pass it, or a member is not
+                known.
+        """
+        if self.way == "counted" or self.is_variadic:
+            return ()
+        size, count = equal_reals(type)
+        if not 1 <= count <= _MOST_EQUAL:
+            return ()
+        if size not in (4, 8) and not (size == 2 and type.kind == "float"):
+            raise NotKnown(NOT_UNDERSTOOD)
+        if not self.way:
+            raise NotKnown("the file does not say how floating-point numbers are passed")
+        each = 2 if size == 8 else 1
+        first = taken.take_singles(each * count, each)
+        if first is None:
+            return (self._on_stack(type, type.size, natural_alignment(type), taken),)
+        return tuple(_vfp(first + each * n, size) for n in range(count))
+
+    # --- general registers and the stack
+
+    def _in_words(self, type: CType, taken: Taken) -> tuple[ParameterPart, ...]:
+        """Return the parts of a parameter in general registers, on the stack, or in both.
+
+        On a big-endian guest the last bytes of a structure are the highest of their register, and
+        those of an integer the lowest.
+
+        Args:
+            type: of the parameter.
+            taken: what the parameters before it have taken; is changed.
+
+        Raises:
+            NotKnown: the type's alignment is not known.
+        """
+        align = natural_alignment(type)
+        names = self._registers(-(-type.size // _WORD), align, taken)
+        parts = [ParameterPart("register", _WORD, name) for name in names]
+        rest = type.size - _WORD * len(names)
+        if rest > 0:
+            parts.append(self._on_stack(type, rest, _WORD if names else align, taken))
+        elif rest < 0:
+            high = self.arch.order is Order.BIG and type.kind in _COMPOSITE
+            parts[-1] = ParameterPart("register", _WORD + rest, names[-1], -rest if high else 0)
+        return tuple(parts)
+
+    def _registers(self, count: int, align: int, taken: Taken) -> Sequence[str]:
+        """Take general registers (AAPCS32, 6.5, C.3 to C.6).
+
+        Args:
+            count: words of the parameter.
+            align: its alignment; 8 and more ask for a first register of an even number.
+            taken: what the parameters before it have taken; is changed.
+
+        Returns:
+            Their names: for all words, for the first ones where the others are the first on the
+            stack, or for none.
+        """
+        assert self.arch.abi is not None
+        names = self.arch.abi.args
+        if align > _WORD:
+            taken.words += taken.words & 1
+        found = names[taken.words : taken.words + count]
+        if len(found) < count:
+            taken.words = len(names)
+            return () if taken.stack else found
+        taken.words += count
+        return found
+
+    def _on_stack(self, type: CType, size: int, align: int, taken: Taken) -> ParameterPart:
+        """Return where the bytes of a parameter that are on the stack are.
+
+        A number of less than a word is at the end of its word on a big-endian guest.
+
+        Args:
+            type: of the parameter.
+            size: how many bytes.
+            align: of their offset; at most 8 counts.
+            taken: what the parameters before it have taken; is changed.
+        """
+        offset = taken.on_stack(size, min(max(align, _WORD), 2 * _WORD), _WORD)
+        if self.arch.order is Order.BIG and type.kind not in _COMPOSITE and size < _WORD:
+            offset += _WORD - size
+        return ParameterPart("stack", size, offset=offset)
+
+
+def _vfp(number: int, size: int) -> ParameterPart:
+    """Return the part of a number in VFP registers.
+
+    Args:
+        number: of the first of them, as s0 and so on are counted.
+        size: bytes of the number: 2, 4 or 8.
+    """
+    return ParameterPart("register", size, f"d{number // 2}" if size == 8 else f"s{number}")
