@@ -1,11 +1,10 @@
 """The places where C functions find their parameters: whole lists of them, floating-point numbers
 and structures among them.
 
-Two conventions are here as a whole: the System V ABI of x86-64 (3.2.3) and the Procedure Call
-Standard of AArch64 (6.4, 6.8). Of i386 and 32-bit PowerPC there are integers of one and two words.
-Elsewhere a parameter behind one that takes more than a word is not known. Of Rust's own convention,
-which has no standard, there is what rustc does on x86-64 in all versions, and in those that have
-been tried.
+The System V ABI of x86-64 (3.2.3) is here as a whole, and those of other architectures are in
+modules of their own. Of i386 and 32-bit PowerPC there are integers of one and two words. Elsewhere
+a parameter behind one that takes more than a word is not known. Of Rust's own convention, which has
+no standard, there is what rustc does on x86-64 in all versions, and in those that have been tried.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from attrs import define, evolve, frozen
 
 from ..arch._base import Arch, Order, Results
 from .convention_arm import ArmRules
+from .convention_arm64 import Arm64Rules
 from .convention_mips import MipsRules
 from .convention_riscv import RiscvRules
 from .convention_s390x import S390xRules
@@ -30,7 +30,6 @@ from .placing import (
     ParameterPart,
     PassingRules,
     alignment,
-    equal_reals,
     has_vector,
     is_empty,
     is_hidden,
@@ -77,7 +76,7 @@ def convention(
     whole = call_rules(arch, way, is_variadic)
     if whole is not None:
         return whole.parameters
-    return {"sysv": _sysv, "aapcs64": _aapcs64}.get(name)
+    return _sysv if name == "sysv" else None
 
 
 def call_rules(arch: Arch, way: str, is_variadic: bool) -> PassingRules | None:
@@ -94,6 +93,8 @@ def call_rules(arch: Arch, way: str, is_variadic: bool) -> PassingRules | None:
     known = facts(arch)
     if known.convention == "aapcs32":
         return ArmRules(arch, way, is_variadic)
+    if known.convention == "aapcs64":
+        return Arm64Rules(arch)
     if known.convention == "flattened":
         real: int | None = known.widest_real
         if known.real_flags:
@@ -130,16 +131,15 @@ def result_parts(
     whole = call_rules(arch, way, is_variadic)
     if whole is not None:
         return whole.result(type, by_reference)
-    rules = {"sysv": _sysv_result, "aapcs64": _aapcs64_result}.get(facts(arch).convention)
     # of 64-bit architectures some return 16 bytes in memory (s390x, Alpha)
     if arch.bits == 32 and type.kind in ("int", "enum") and type.size == 8:
         return _pair_result(arch)
     of_integers = _INTEGERS.get(facts(arch).convention)
     if of_integers is not None and of_integers.structures == "address":
         return _structure_result(arch, results, type, by_reference)
-    if rules is None:
+    if facts(arch).convention != "sysv":
         raise NotKnown(f"how {arch.name} returns it is not known")
-    return rules(type, by_reference)
+    return _sysv_result(type, by_reference)
 
 
 @define
@@ -833,149 +833,6 @@ def _has_real(type: CType, depth: int) -> bool:
 
 
 # --- AArch64
-
-
-def _aapcs64(
-    types: Sequence[CType], result: CType, by_reference: Callable[[CType], bool]
-) -> list[tuple[ParameterPart, ...]]:
-    """Return the parts of each parameter by AArch64's procedure call standard.
-
-    Args:
-        types: of the parameters, in order.
-        result: not used: the address of a result in memory has a register of its own, x8.
-        by_reference: type -> whether C++ copies it by a function of its own.
-
-    Raises:
-        NotKnown: a type is not understood.
-    """
-    taken = _Taken()
-    return [_aapcs64_parameter(type, taken, by_reference) for type in types]
-
-
-def _aapcs64_parameter(
-    type: CType, taken: _Taken, by_reference: Callable[[CType], bool]
-) -> tuple[ParameterPart, ...]:
-    """Return the parts of the next parameter on AArch64; `taken` counts what it takes.
-
-    Structures of one to four floats of one type are in floating-point registers, others of at most
-    16 bytes in general ones. Larger ones, and those that C++ copies by a function, are passed by
-    their address.
-
-    Args:
-        type: of the parameter.
-        taken: what the parameters before it have taken; is changed.
-        by_reference: type -> whether C++ copies it by a function of its own.
-
-    Raises:
-        NotKnown: the type is not understood.
-    """
-    size = type.size
-    if has_vector(type, 0):
-        raise NotKnown(NO_VECTORS)
-    if is_empty(type):
-        return ()
-    if type.kind in ("struct", "union", "array"):
-        if not size or type.hidden:
-            raise NotKnown("it or a parameter before it is of a kind that is not understood")
-        reals = _reals(type)
-        if reals and not by_reference(type):
-            return _in_vectors(type, reals, taken)
-        if by_reference(type) or size > 16:
-            if taken.words < 8:
-                taken.words += 1
-                return (ParameterPart("behind", size, name=f"x{taken.words - 1}"),)
-            (slot,) = taken.on_stack(8, 8)
-            return (ParameterPart("behind", size, offset=slot.offset),)
-        return _in_words(type, taken)
-    if type.kind in ("float", "complex"):
-        count = 2 if type.kind == "complex" else 1
-        return _in_vectors(type, [size // count] * count, taken)
-    if type.kind not in WORDS:
-        raise NotKnown("it or a parameter before it is of a kind that is not understood")
-    return _in_words(type, taken)
-
-
-def _aapcs64_result(
-    type: CType, by_reference: Callable[[CType], bool]
-) -> tuple[ParameterPart, ...]:
-    """Return the parts of a function's result on AArch64, as it returns.
-
-    Args:
-        type: of the result.
-        by_reference: type -> whether C++ copies it by a function of its own.
-
-    Raises:
-        NotKnown: the type is not understood.
-    """
-    aggregate = type.kind in ("struct", "union", "array")
-    if aggregate and (by_reference(type) or (type.size > 16 and not _reals(type))):
-        return (ParameterPart("given", type.size, name="x8"),)
-    return _aapcs64_parameter(type, _Taken(), by_reference)
-
-
-def _in_vectors(type: CType, sizes: Sequence[int], taken: _Taken) -> tuple[ParameterPart, ...]:
-    """Return the parts of a parameter: a floating-point register for each number, or the stack.
-
-    Where too few of the 8 registers are left, the whole is on the stack, and no later parameter is
-    in these registers.
-
-    Args:
-        type: of the parameter.
-        sizes: bytes of each number.
-        taken: what the parameters before it have taken; is changed.
-
-    Raises:
-        NotKnown: the type's alignment is not known.
-    """
-    if taken.reals + len(sizes) > 8:
-        taken.reals = 8
-        return taken.on_stack(type.size, 16 if alignment(type) >= 16 else 8)
-    taken.reals += len(sizes)
-    first = taken.reals - len(sizes)
-    return tuple(
-        ParameterPart("register", size, name=f"v{first + n}") for n, size in enumerate(sizes)
-    )
-
-
-def _in_words(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
-    """Return the parts of a parameter in general registers, or on the stack; never in both.
-
-    A type that is aligned to 16 bytes begins with an even register. Where too few of the 8
-    registers are left, the whole is on the stack, and no later parameter is in them.
-
-    Args:
-        type: of the parameter.
-        taken: what the parameters before it have taken; is changed.
-
-    Raises:
-        NotKnown: the type's alignment is not known.
-    """
-    align, count = alignment(type), (type.size + 7) // 8
-    if align >= 16:
-        taken.words += taken.words % 2
-    if taken.words + count > 8:
-        taken.words = 8
-        return taken.on_stack(type.size, 16 if align >= 16 else 8)
-    taken.words += count
-    first = taken.words - count
-    return tuple(
-        ParameterPart("register", min(8, type.size - 8 * n), name=f"x{first + n}")
-        for n in range(count)
-    )
-
-
-def _reals(type: CType) -> list[int]:
-    """Return the bytes of each number of a structure, union or array of one to four floats of one
-    type.
-
-    Returns:
-        As [4, 4, 4]; [] for any other type, which is not passed in floating-point registers.
-
-    Raises:
-        NotKnown: compilers differ about it, or a member is not known.
-    """
-    size, count = equal_reals(type)
-    return [size] * count if count <= 4 else []
 
 
 # ---- integers of one and two words

@@ -425,7 +425,7 @@ class FunctionEntry:
             )
             and not always
         ):
-            if self._is_incomplete(ops):
+            if self._does_not_tell(ops):
                 usual = self._by_convention(n)
                 if usual.kind == "parts":
                     return usual
@@ -434,9 +434,10 @@ class FunctionEntry:
             return Arrival("place")
         return self._by_convention(n)
 
-    def _is_incomplete(self, ops: Sequence[Any]) -> bool:
-        """Return True for a location that names a register that is not known here, or has pieces of
-        which some are nowhere.
+    def _does_not_tell(self, ops: Sequence[Any]) -> bool:
+        """Return True for a location that names a register that is not known here, has pieces of
+        which some are nowhere, or pieces on an architecture where compilers differ about their
+        order.
 
         LLVM's may have the others at wrong offsets, too. At the entry all bytes are somewhere.
 
@@ -445,6 +446,8 @@ class FunctionEntry:
         """
         names = [op.op_name for op in ops]
         if ("DW_OP_piece", "DW_OP_piece") in pairwise(["DW_OP_piece", *names]):
+            return True
+        if facts(self._arch).pairs_reversed and "DW_OP_piece" in names:
             return True
         return any(
             _REGISTER.fullmatch(op.op_name) and register(self._arch, self._number(op)) is None
@@ -773,7 +776,7 @@ class FunctionEntry:
                 return int(rules.is_in_memory(result, self._copied))
             except NotKnown:
                 return None
-        if is_empty(result) and facts(self._arch).convention in ("sysv", "aapcs64"):
+        if is_empty(result) and facts(self._arch).convention == "sysv":
             return 0
         results = self._results
         if results is None or not result.size:

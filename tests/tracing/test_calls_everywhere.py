@@ -21,7 +21,7 @@ from kprobes import EventError, Kprobes, QemuMachine, UnicornMachine
 COUNT = int(os.environ.get("CALLS", "1"))  #: programs for each architecture
 #: the usual ones of those that Unicorn runs; the others by hand
 FOREIGN = ("loongarch64",)  #: those that no Unicorn runs
-USUAL = ("riscv64", "riscv64 soft", "riscv32", "s390x", "arm64", "x86_64", "mips64", "mips32el", "arm", "armeb soft", "cortexm")
+USUAL = ("riscv64", "riscv64 soft", "riscv32", "s390x", "arm64", "arm64be", "x86_64", "mips64", "mips32el", "arm", "armeb soft", "cortexm")
 USUAL_GNU = ("riscv64", "s390x", "arm64", "mips32", "arm", "arm soft", "armeb")
 GNU_KINDS = [target for target in GNU_TARGETS if target in USUAL_GNU or COUNT > 1]
 KINDS = [target for target in TARGETS if target in USUAL or COUNT > 1]

@@ -9,4 +9,4 @@ from .._dwarf import DwarfFacts
 VECTORS = {64 + n: f"v{n}" for n in range(32)}
 ARM64 = DwarfFacts(others=VECTORS, first_real=64, reals="low", convention="aapcs64",
                    variadic_reals="named")
-ROWS = {"arm64": ARM64, "arm64be": evolve(ARM64, convention="", pairs_reversed=True)}
+ROWS = {"arm64": ARM64, "arm64be": evolve(ARM64, pairs_reversed=True)}
