@@ -87,6 +87,7 @@ class DwarfFacts:
         reals: where a number shorter than such a register lies in it: "low" (its lowest bytes),
             "high", "double" (a number of 4 bytes is kept as one of 8); "": not known, and there is
             none of them.
+        x87: numbers of x87's registers, st0 first; they are in `others`.
         convention: how C functions are called, where debugging knows all of it: "sysv" (x86-64),
             "aapcs64", "aapcs32", "flattened" (RISC-V, LoongArch), "small values" (s390x), "slots"
             (MIPS); or how 32-bit C functions get integers of one and two words: "stack" (all
@@ -120,6 +121,7 @@ class DwarfFacts:
     windows: bool = False
     first_real: int = 1 << 16
     reals: str = ""
+    x87: range = range(0)
     convention: str = ""
     real_flags: tuple[RealFlags, ...] = ()
     result_flags: ResultFlags | None = None

@@ -125,6 +125,17 @@ def single_of_double(raw: int) -> int:
         return int.from_bytes(struct.pack("<f", infinite), "little")
 
 
+def real_of_x87(raw: int, size: int) -> int:
+    """Return the bits of a number that a register of x87 has, rounded to fewer bytes.
+
+    Args:
+        raw: the register's 80 bits.
+        size: bytes of the number: 4 or 8.
+    """
+    double = int.from_bytes(struct.pack("<d", _float(raw, "x87")), "little")
+    return double if size == 8 else single_of_double(double)
+
+
 def _float(raw: int, form: str) -> float:
     """Return the floating-point number that bits stand for, rounded to Python's float.
 

@@ -37,7 +37,7 @@ from .registers import facts, has_windows, register
 from .scopes import Variable
 from .signatures import type_entry
 from .types import CType, constant
-from .units import Function, location, named, takes_a_word
+from .units import Function, is_of_gnu, location, named, takes_a_word
 
 _RUST: Final = 0x1C
 #: DW_LANG: whose functions are called as C's are: C89, C, C++, C99, Objective-C, Objective-C++,
@@ -822,7 +822,7 @@ class FunctionEntry:
 
         LLVM keeps parameters of unoptimized code in frames.
         """
-        return text(self._function.unit.get_top_DIE(), "DW_AT_producer").startswith("GNU")
+        return is_of_gnu(self._function)
 
     def _is_tried_rustc(self) -> bool:
         """Return True if is_tried_rustc() of the function's compiler."""

@@ -7,6 +7,7 @@ from ..arch._dwarf import DwarfFacts
 from ..arch._rows import row
 
 USUAL = DwarfFacts()
+X87_SIZE = 10  #: bytes of a register of x87
 #: id() of an architecture, which is kept beside -> its facts: each frame of a stack asks many times
 _asked: dict[int, tuple[Arch, DwarfFacts]] = {}
 
@@ -70,6 +71,11 @@ def real_registers(arch: Arch) -> str:
         8), or "": not known.
     """
     return facts(arch).reals
+
+
+def is_x87(arch: Arch, number: int) -> bool:
+    """Whether a DWARF number stands for a register of x87, which has all numbers in 80 bits."""
+    return number in facts(arch).x87
 
 
 def is_real(arch: Arch, number: int) -> bool:

@@ -26,12 +26,12 @@ from .expression import (
     evaluate_number,
 )
 from .file import DAMAGE, children, text
-from .numbers import single_of_double
+from .numbers import real_of_x87, single_of_double
 from .pieces import ADDRESS_FORMS, spans
-from .registers import is_real, pairs_are_known, real_registers, register
+from .registers import X87_SIZE, is_real, is_x87, pairs_are_known, real_registers, register
 from .signatures import type_entry
 from .types import CType, Derived, constant
-from .units import Function, call_site, location, named, tail_calls
+from .units import Function, call_site, is_of_gnu, location, named, tail_calls
 from .units import callee as callee_of
 from .unwind import Unwinder, UnwindFrame
 
@@ -607,6 +607,12 @@ class FrameVariables:
         value = self.frame.get(number)
         name = register(self._arch, number) or ""
         width = self._arch.regs.widths.get(name, self._arch.bits)
+        if is_x87(self._arch, number):
+            if size in (4, 8):
+                return real_of_x87(value, size)
+            if size < X87_SIZE:
+                raise UnknownValue
+            return value & (1 << 8 * X87_SIZE) - 1
         if 8 * size > max(width, self._arch.bits if not is_real(self._arch, number) else 0):
             raise UnknownValue
         kind = real_registers(self._arch) if is_real(self._arch, number) else "low"
@@ -680,10 +686,10 @@ class FrameVariables:
             (the bytes, a byte for each of them: 0 where it is not kept, else 1).
 
         Raises:
-            UnknownValue: how the architecture splits values over registers is not known.
+            UnknownValue: how the compiler splits values over registers is not known.
         """
         registers = sum(piece.place.kind == "register" for piece in pieces)
-        if registers > 1 and not pairs_are_known(self._arch):
+        if registers > 1 and not pairs_are_known(self._arch) and not is_of_gnu(self._function):
             raise UnknownValue
         missing = 8 * size - sum(piece.bits for piece in pieces)
         if missing > 0:
@@ -700,27 +706,55 @@ class FrameVariables:
         """Read a value whose parts are no whole bytes.
 
         Args:
-            pieces: places of the parts, from the lowest bit on.
+            pieces: places of the parts, in the order of memory: from the lowest bit on where the
+                byte order is little, from the highest one on where it is big.
             size: bytes of the value.
 
         Returns:
             (the bytes, a byte for each of them: 0 where it is not kept, else 1).
 
         Raises:
-            UnknownValue: the guest's byte order is big.
+            UnknownValue: they are in a register that is not known.
+            GuestFault: memory cannot be read.
         """
-        if self._arch.order.value != "little":
-            raise UnknownValue
+        order = self._arch.order.value
         value = known = at = 0
         for piece in pieces:
             ones = (1 << piece.bits) - 1
-            some, kept = self.contents(piece.place, (piece.first + piece.bits + 7) // 8)
-            value |= (int.from_bytes(some, "little") >> piece.first & ones) << at
-            known |= (ones if 0 not in kept else 0) << at
+            some, is_kept = self._some_bits(piece)
+            kept = ones if is_kept else 0
+            if order == "little":
+                value |= some << at
+                known |= kept << at
+            else:
+                value = value << piece.bits | some
+                known = known << piece.bits | kept
             at += piece.bits
+        if order == "big":
+            value >>= at - 8 * size
+            known >>= at - 8 * size
         mask = (1 << 8 * size) - 1
-        kept_bytes = (known & mask).to_bytes(size, "little")
-        return (value & mask).to_bytes(size, "little"), bytes(byte == 0xFF for byte in kept_bytes)
+        kept_bytes = (known & mask).to_bytes(size, order)
+        return (value & mask).to_bytes(size, order), bytes(byte == 0xFF for byte in kept_bytes)
+
+    def _some_bits(self, piece: Piece) -> tuple[int, bool]:
+        """Read a part of a value as an unsigned number; it is not kept where the second is False.
+
+        Bits of a register are counted from its lowest one on, bits of memory as its byte order
+        counts them.
+        """
+        place = piece.place
+        last = piece.first + piece.bits
+        size = (last + 7) // 8
+        shift = piece.first
+        if self._arch.order.value == "big":
+            if place.kind == "memory":
+                shift = 8 * size - last
+            elif place.kind == "register" and is_real(self._arch, place.value):
+                size = max(size, 8)  # fewer bytes are not always the lowest ones
+        some, kept = self.contents(place, size)
+        number = int.from_bytes(some, self._arch.order.value)
+        return number >> shift & (1 << piece.bits) - 1, 0 not in kept
 
     def sized(self, type: CType) -> CType:
         """Return an array's type with the lengths that it leaves to variables (a C array of
@@ -756,7 +790,8 @@ class FrameVariables:
 
         Raises:
             UnknownValue: the number is in a variable whose value is not kept at this instruction;
-                or the dimension's first index is not 0.
+                or it is below 0: GCC's expressions for it may name registers that have something
+                else by now; or the dimension's first index is not 0.
             GuestFault: memory cannot be read.
         """
         if (
@@ -766,7 +801,10 @@ class FrameVariables:
             raise UnknownValue
         for attribute, more in (("DW_AT_count", 0), ("DW_AT_upper_bound", 1)):
             if attribute in subrange.attributes:
-                return max(self._dynamic(subrange, attribute) + more, 0)
+                count = self._dynamic(subrange, attribute) + more
+                if count < 0:
+                    raise UnknownValue
+                return count
         return None
 
     def _dynamic(self, die: Any, attribute: str) -> int:

@@ -101,6 +101,11 @@ class Function:
     unit: Any
 
 
+def is_of_gnu(function: Function) -> bool:
+    """Return True if GCC has compiled a function's unit."""
+    return text(function.unit.get_top_DIE(), "DW_AT_producer").startswith("GNU")
+
+
 def units_of(file: LoadedFile, symbols: Symbols | None = None, bits: int = 64) -> Units:
     """Return the units of a file, made once; of a file without DWARF those made of its BTF, if any.
     These are made again when symbols have changed.

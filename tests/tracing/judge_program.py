@@ -20,6 +20,8 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,8 @@ from value_programs import TARGETS, build_for, cross_compiler
 from value_stub import GdbStub, run_gdb
 
 from kprobes import Kprobe, KprobeError, Kprobes, UnicornMachine
+from kprobes.debug.expression import UnknownValue
+from kprobes.debug.units import is_of_gnu, location
 from kprobes.inventory import functions, instructions
 
 
@@ -114,11 +118,12 @@ def judged(m: UnicornMachine, k: Kprobes, program: Path, places: list[tuple[int,
             if k.is_entry(address):
                 compared -= unwritten(m, address)
             verdicts.stacks += 1
+            gdbs = [address & m.arch.mask for address in gdbs]  # MIPS has them sign-extended
             while gdbs[-1] == 0:  # a return address that has been taken from the stack already
                 gdbs.pop()
             if above[:len(gdbs)] != gdbs:  # gdb ends at main
                 verdicts.wrong.append((where, judge.STACKS, above, gdbs))
-        for variable in sorted(compared):
+        for variable in sorted(compared - misread(m, address)):
             judge._judge(verdicts, where, variable, mine, theirs[variable])
     return verdicts
 
@@ -130,6 +135,25 @@ def unwritten(m: UnicornMachine, entry: int) -> set[str]:
             and variable.die.attributes["DW_AT_location"].form == "DW_FORM_exprloc"}
 
 
+def misread(m: UnicornMachine, address: int) -> set[str]:
+    """The variables that gdb misreads: those in bits of a register where the byte order is big.
+
+    DWARF counts such bits from the lowest one on; gdb 13 counts them from the highest.
+    """
+    known = m.debug.function(address)
+    if m.arch.order.value == "little" or known is None:
+        return set()
+    file, function = known
+    found = set()
+    for variable in m.debug._variables(function, address - file.bias):
+        with suppress(UnknownValue):
+            ops = location(variable.die, function, address - file.bias)
+            if any("_reg" in before.op_name and op.op_name == "DW_OP_bit_piece" and op.args[1]
+                   for before, op in pairwise(ops)):
+                found.add(variable.name)
+    return found
+
+
 def is_optimized(m: UnicornMachine, entry: int) -> bool:
     """True where a parameter of a function has a list of places, or none."""
     return len(unwritten(m, entry)) < len(m.debug.parameters(entry) or ())
@@ -137,13 +161,22 @@ def is_optimized(m: UnicornMachine, entry: int) -> bool:
 
 def behind_prologues(m: UnicornMachine, k: Kprobes, program: Path, places: list[tuple[int, str]],
                      folder: Path) -> dict[int, int]:
-    """Entry -> where gdb's breakpoints of a function go, of the entries among places."""
+    """Entry -> where gdb's breakpoints of a function go, of the entries among places.
+
+    LLVM may store parameters that came on the stack behind that: its next row of lines is taken then.
+    """
     entries = {name: address for address, name in places if k.is_entry(address)}
     task, out = folder / "functions", folder / "prologues"
     task.write_text(json.dumps({"file": str(program), "prologues": [*entries], "out": str(out)}))
     run_gdb(task)
-    found = json.loads(out.read_text())
-    return {address: found[name] for name, address in entries.items() if found[name] > address}
+    found = {}
+    for name, end in json.loads(out.read_text()).items():
+        if end > entries[name]:
+            rows = m.debug.lines(end, m.symbols.extent(m.symbols[name]))
+            known = m.debug.function(end)
+            late = known is not None and not is_of_gnu(known[1]) and len(rows) > 1 and rows[0].line == rows[1].line
+            found[entries[name]] = rows[1].address if late else end
+    return found
 
 
 def told(title: str, verdicts: judge.Verdicts) -> bool:

@@ -6,6 +6,7 @@ random programs, and with a program's name that program.
 
 from __future__ import annotations
 
+import random
 import re
 import subprocess
 from pathlib import Path
@@ -13,10 +14,11 @@ from pathlib import Path
 import judge_program
 import pytest
 from value_judge import known
-from value_programs import cross_compiler
+from value_programs import TARGETS, cross_compiler
 from value_stub import debugger
 
 from kprobes import Kprobe, Kprobes, UnicornMachine
+from kprobes.inventory import instructions
 
 #: target, language, optimization, version of DWARF
 KINDS = [("arm64", "c++", 1, 5), ("arm", "c", 2, 4), ("thumb", "clang", 1, 5), ("riscv64", "c", 2, 5),
@@ -82,3 +84,80 @@ def test_an_entry_behind_a_breakpoint(target: str, option: str, tmp_path: Path) 
         k.register(Kprobe(addr=start + 4, pre_handler=lambda p, regs: seen.append(m.debug.locals(regs))))
         assert m.call("main") == 42
     assert seen == [{"a": 4, "b": 2}] * 2
+
+
+KEPT = """
+volatile double sink; volatile int turns = 3;
+#define NI __attribute__((noinline))
+#define KEEP __asm__ volatile ("" ::: "memory")
+NI double reals(double a, float b, int n) { int i; double more = a * b; float less = b - 1;
+    for (i = 0; i < n; i++) { more = more * a + i; less += b; sink = more; KEEP; } return more - less; }
+NI long long pairs(long long c, int n) { int i; long long twice = c * 2;
+    for (i = 0; i < n; i++) { twice ^= c << i; sink = i; KEEP; } return twice; }
+NI int length(int n) { int i; int row[n]; for (i = 0; i < n; i++) { row[i] = i; sink = i; KEEP; } return row[n - 1]; }
+int main(void) { return reals(1.5, 2.25f, turns) + pairs(0x123456789abcLL, turns) + length(turns); }
+"""
+
+
+@pytest.mark.skipif(debugger() is None, reason="gdb-multiarch is not here")
+@pytest.mark.parametrize(("target", "level"), [("arm", 1), ("arm", 2), ("i386", 1), ("i386", 2), ("mips", 1), ("ppc", 2)])
+def test_numbers_in_registers(target: str, level: int, tmp_path: Path) -> None:
+    """Of Arm's single ones, of x87, and in pairs of a guest whose byte order is big: GCC has one order for them."""
+    command = cross_compiler("c", target)
+    if command is None:
+        pytest.skip(f"there is no compiler of C for {target}")
+    (tmp_path / "kept.c").write_text(KEPT)
+    subprocess.run([*command, "-g", f"-O{level}", "-static", "-nostdlib", "-no-pie", "-Wl,-e,main", *TARGETS[target].flags,
+                    "kept.c", "-lgcc", "-o", "kept"], check=True, cwd=tmp_path)
+    with UnicornMachine.load(tmp_path / "kept") as m, Kprobes(m) as k:
+        places = [place for place in judge_program.drawn(m, k, tmp_path / "kept", random.Random(1), 1, 1000)
+                  if place[1] in ("reals", "pairs")]
+        verdicts = judge_program.judged(m, k, tmp_path / "kept", places, lambda: m.call("main"), tmp_path)
+    assert [each for each in verdicts.wrong if known(each[3])] == []
+    assert verdicts.right > 30
+    # a piece of 8 bytes in a register of 4, on MIPS: gdb shows half of it
+    assert verdicts.refused <= (4 if target == "mips" else 0)
+
+
+def test_lengths_below_zero_are_not_known(tmp_path: Path) -> None:
+    """GCC says that an array's length is in a register, also where that has something else."""
+    command = cross_compiler("c", "i386")
+    if command is None:
+        pytest.skip("there is no compiler of C for i386")
+    (tmp_path / "row.c").write_text("""
+        volatile int turns = 2, sink;
+        __attribute__((noinline)) int rows(int a) { int i, length = turns + 1; int row[length];
+            for (i = 0; i < length; i++) row[i] = i * 7;
+            __asm__ volatile ("" :: "r"(row) : "memory"); return -19 * a - sink; }
+        int main(void) { return rows(1); }""")
+    subprocess.run([*command, "-g", "-O2", "-static", "-nostdlib", "-no-pie", "-Wl,-e,main", "row.c", "-o", "row"], check=True, cwd=tmp_path)
+    seen = []
+    with UnicornMachine.load(tmp_path / "row") as m, Kprobes(m) as k:
+        for address in instructions(m, k, m.symbols["rows"]):
+            if k.check(address).probeable:
+                k.register(Kprobe(addr=address, pre_handler=lambda p, regs: seen.append(m.debug.locals(regs)["row"])))
+        m.call("main")
+    shown = [len(row) for row in seen if row is not None]
+    assert shown and 0 not in shown
+
+
+def test_bits_of_a_register_of_s390x(tmp_path: Path) -> None:
+    """LLVM says that a number of 4 bytes is in bits 32 to 63 of f0, counted from the lowest: gdb 13 counts them from
+    the highest."""
+    command = cross_compiler("clang", "s390x")
+    if command is None:
+        pytest.skip("there is no clang")
+    (tmp_path / "bits.c").write_text("""
+        volatile double sink; volatile int turns = 2;
+        __attribute__((noinline)) int take(int n, float a) { sink = a * n; __asm__ volatile ("" ::: "memory"); sink = a; return n; }
+        int main(void) { return take(turns, turns + 12.3125f); }""")
+    subprocess.run([*command, "-g", "-O1", "-static", "-nostdlib", "-no-pie", "-Wl,-e,main", "bits.c", "-o", "bits"],
+                   check=True, cwd=tmp_path)
+    seen = []
+    with UnicornMachine.load(tmp_path / "bits") as m, Kprobes(m) as k:
+        for address in instructions(m, k, m.symbols["take"]):
+            if k.check(address).probeable:
+                k.register(Kprobe(addr=address, pre_handler=lambda p, regs: seen.append(m.debug.locals(regs)["a"])))
+        m.call("main")
+    assert {value for value in seen if value is not None} == {14.3125}
+    assert sum(value is not None for value in seen) > len(seen) // 2

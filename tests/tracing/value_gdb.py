@@ -46,6 +46,8 @@ def shown(value, depth=0):
             return found
         if type.code == gdb.TYPE_CODE_ARRAY:
             low, high = type.range()
+            if high == (1 << 32) - 1:  # of 32 bits: -1, an array without elements
+                return []
             return [shown(value[n], depth + 1) for n in range(low, min(high, low + 40) + 1)]
         if type.code == gdb.TYPE_CODE_COMPLEX:
             gdb.set_convenience_variable("both", value)
