@@ -85,8 +85,8 @@ class DwarfFacts:
         first_real: number of the first of the floating-point and vector registers, which are in
             `others`.
         reals: where a number shorter than such a register lies in it: "low" (its lowest bytes),
-            "high", "double" (a number of 4 bytes is kept as one of 8); "": not known, and there is
-            none of them.
+            "high", "double" (a number of 4 bytes is kept as one of 8), "word" (as "low", and one of
+            8 bytes is in two registers); "": not known, and there is none of them.
         x87: numbers of x87's registers, st0 first; they are in `others`.
         convention: how C functions are called, where debugging knows all of it: "sysv" (x86-64),
             "aapcs64", "aapcs32", "flattened" (RISC-V, LoongArch), "small values" (s390x), "slots"

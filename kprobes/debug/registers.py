@@ -68,7 +68,7 @@ def real_registers(arch: Arch) -> str:
 
     Returns:
         "low" (the register's lowest bytes), "high", "double" (a number of 4 bytes is kept as one of
-        8), or "": not known.
+        8), "word" (as "low", and a number of 8 bytes is in two registers), or "": not known.
     """
     return facts(arch).reals
 

@@ -616,7 +616,7 @@ class FrameVariables:
         if 8 * size > max(width, self._arch.bits if not is_real(self._arch, number) else 0):
             raise UnknownValue
         kind = real_registers(self._arch) if is_real(self._arch, number) else "low"
-        if not kind or (kind == "double" and size not in (4, 8)):
+        if not kind or (kind == "double" and size not in (4, 8)) or (kind == "word" and size > 4):
             raise UnknownValue
         if kind == "high":
             return value >> max(width, 64) - 8 * size
@@ -717,7 +717,7 @@ class FrameVariables:
             UnknownValue: they are in a register that is not known.
             GuestFault: memory cannot be read.
         """
-        order = self._arch.order.value
+        order: Any = self._arch.order.value
         value = known = at = 0
         for piece in pieces:
             ones = (1 << piece.bits) - 1

@@ -102,7 +102,7 @@ int main(void) { return reals(1.5, 2.25f, turns) + pairs(0x123456789abcLL, turns
 @pytest.mark.skipif(debugger() is None, reason="gdb-multiarch is not here")
 @pytest.mark.parametrize(("target", "level"), [("arm", 1), ("arm", 2), ("i386", 1), ("i386", 2), ("mips", 1), ("ppc", 2)])
 def test_numbers_in_registers(target: str, level: int, tmp_path: Path) -> None:
-    """Of Arm's single ones, of x87, and in pairs of a guest whose byte order is big: GCC has one order for them."""
+    """Of Arm's single ones, of x87 and MIPS, and in pairs of a guest whose byte order is big: GCC has one order for them."""
     command = cross_compiler("c", target)
     if command is None:
         pytest.skip(f"there is no compiler of C for {target}")
