@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from .file import children, text
+from .file import children, is_same, text
 from .signatures import type_entry
 from .types import TRANSPARENT, CType, constant
 
@@ -168,7 +168,7 @@ def _takes_its_class(function: Any, type: CType) -> bool:
         steps += 1
     if first is None:
         return False
-    if first.offset in (type.definition.offset, type.die.offset):
+    if is_same(first, type.definition) or is_same(first, type.die):
         return True
     is_elsewhere = {"DW_AT_declaration", "DW_AT_signature"} & first.attributes.keys()
     return bool(is_elsewhere) and text(first, "DW_AT_name") in ("", type.base_name)

@@ -22,7 +22,15 @@ from elftools.elf.sections import Section
 from ..arch._dwarf import AttributeTag
 from ..btf import byte_order
 from ..errors import ImageError
-from ..image import LoadedFile, SectionedElf, build_id, find_separate, linked
+from ..image import (
+    LoadedFile,
+    SectionedElf,
+    alternative_link,
+    build_id,
+    find_alternative,
+    find_separate,
+    linked,
+)
 from .abbreviations import AbbreviationTable
 from .cache import UnpackedSection, identity_of, unpacked_section
 from .section import SectionWindow
@@ -336,7 +344,8 @@ def _dwarf_in(elf: SectionedElf, identity: bytes) -> DWARFInfo:
 def dwarf_of_source(file: LoadedFile) -> tuple[Any, str, bytes]:
     """Return a file's debug information, from the file or from its separate debug file.
 
-    The separate file is looked for where gdb does (build-id, .gnu_debuglink).
+    The separate file is looked for where gdb does (build-id, .gnu_debuglink), and so is one that
+    dwz -m has made: pyelftools follows references to it.
 
     Returns:
         (pyelftools' DWARFInfo, path of the file that has it, contents of that file);
@@ -345,6 +354,16 @@ def dwarf_of_source(file: LoadedFile) -> tuple[Any, str, bytes]:
     Raises:
         errors in DAMAGE: the debug information is damaged.
     """
+    info, path, data = _own_dwarf(file)
+    if info is not None and info.supplementary_dwarfinfo is None:
+        found = alternative_of(file, path, data)
+        if found is not None:
+            info.supplementary_dwarfinfo = dwarf(found)
+    return info, path, data
+
+
+def _own_dwarf(file: LoadedFile) -> tuple[Any, str, bytes]:
+    """Return what dwarf_of_source() does, without what dwz -m has taken out of it."""
     if byte_order(file.data) is not None:  # BTF, and no ELF file
         return None, "", b""
     info = dwarf(file)
@@ -355,6 +374,45 @@ def dwarf_of_source(file: LoadedFile) -> tuple[Any, str, bytes]:
         return None, "", b""
     other = dwarf(LoadedFile(found[1], file.bias, file.module, found[0]))
     return (other, *found) if other is not None and other.has_debug_info else (None, "", b"")
+
+
+def alternative_of(file: LoadedFile, path: str, data: bytes) -> LoadedFile | None:
+    """Return the file that has what dwz -m has taken out of a file's debug information, looked for
+    once; None: nothing was, or it is not here.
+
+    Args:
+        file: the file, whose `cache` keeps the result.
+        path: of the file that has its debug information.
+        data: contents of that file.
+    """
+
+    def find() -> LoadedFile | None:
+        found = find_alternative(data, path)
+        return None if found is None else LoadedFile(found[1], file.bias, file.module, found[0])
+
+    return cached(file, "alternative", find)
+
+
+def lacking(file: LoadedFile) -> str:
+    """Return the path of the file that has a part of a file's debug information, which dwz -m has
+    taken out, and is not here; "": nothing is missing.
+
+    Args:
+        file: the file.
+    """
+    try:
+        _, path, data = dwarf_of_source(file)
+        link = alternative_link(data) if data else None
+        return link[0] if link is not None and alternative_of(file, path, data) is None else ""
+    except DAMAGE:
+        return ""
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two entries are one. Offsets alone do not tell: those of a file that dwz -m has made
+    begin at 0, too.
+    """
+    return bool(one.offset == other.offset and one.cu.dwarfinfo is other.cu.dwarfinfo)
 
 
 def flags_of(file: LoadedFile) -> int | None:

@@ -17,7 +17,16 @@ from ..symbols import SourceLine, Symbols
 from .arguments import EntryArguments
 from .calls import TypedCall
 from .expression import UnknownValue
-from .file import DAMAGE, attribute_of, byte_of, cached, flags_of, loaded_bytes, text
+from .file import (
+    DAMAGE,
+    attribute_of,
+    byte_of,
+    cached,
+    flags_of,
+    lacking,
+    loaded_bytes,
+    text,
+)
 from .inlined import copies_at
 from .lines import source_path
 from .markers import Marker, markers_of
@@ -127,6 +136,27 @@ class DebugInfo:
             except DAMAGE:
                 continue
 
+    def _units_of_types(self) -> Iterator[Units]:
+        """Yield the units of debug information of each loaded file, as _units(), and behind them
+        those that dwz -m has taken out of them.
+        """
+        for _, units in self._units():
+            yield units
+            if units.alternative is not None:
+                yield units.alternative
+
+    def lacking(self) -> str:
+        """Return what the files' debug information lacks, as a clause that names the file which
+        dwz -m has moved a part of it to, and which is not here; "": it lacks nothing.
+        """
+        for file in self.files:
+            if missing := lacking(file):
+                name = file.path or file.module or "the file"
+                return (
+                    f"a part of the debug information of {name} is in {missing}, which is not here"
+                )
+        return ""
+
     def _has_loaded_separate(self, file: LoadedFile) -> bool:
         """Whether a file lacks debug information, and the separate file that has it is loaded as
         well. The answer is kept in the file's cache until the number of files changes.
@@ -160,11 +190,15 @@ class DebugInfo:
             return Derived.of(self.type(name.rstrip()[:-1]), self._machine.arch, None)
         found = self._find(name)
         if found is None:
-            known = [spelled for _, units in self._units() for spelled in units.type_names]
+            known = self.type_names()
             import difflib  # errors alone want it
 
             near = difflib.get_close_matches(spelling(name), known, 3)
-            hint = self._damage() or "build the guest with -g, or m.symbols.load() a file that was"
+            hint = (
+                self.lacking()
+                or self._damage()
+                or "build the guest with -g, or m.symbols.load() a file that was"
+            )
             if near:
                 hint = f"did you mean {' or '.join(near)}?"
             raise UnknownSymbol("no such type", symbol=name, hint=hint)
@@ -188,7 +222,7 @@ class DebugInfo:
         Args:
             prefix: what they begin with.
         """
-        found = (name for _, units in self._units() for name in units.type_names)
+        found = (name for units in self._units_of_types() for name in units.type_names)
         return list(dict.fromkeys(name for name in found if name.startswith(prefix)))
 
     def _find(self, name: str) -> CType | None:
@@ -232,7 +266,7 @@ class DebugInfo:
         Raises:
             UnknownSymbol: a file has several that differ (of the first _COMPARED).
         """
-        for _, units in self._units():
+        for units in self._units_of_types():
             try:
                 found = [self._ctype(die) for die in entries_of(units, wanted)]
                 shapes = {_shape(type) for type in found[:_COMPARED]} if len(found) > 1 else set()

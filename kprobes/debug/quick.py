@@ -159,6 +159,7 @@ def _unit_words(sections: Sections) -> _Words:
     words.section("abbrev", sections.abbrev)
     words.section("strings", sections.strings)
     words.section("line_strings", sections.line_strings)
+    words.section("alternative", sections.alternative)
     words["big"] = sections.order == "big"
     words.provide_buffer("shapes", _SHAPES, _SHAPE)
     words.provide_buffer("attributes", _ATTRIBUTES, _ATTRIBUTE)
@@ -244,7 +245,15 @@ def _sections_of_names(sections: Sections) -> list[memoryview]:
     Args:
         sections: of the file, unpacked as far as names are wanted.
     """
-    parts = (b"", sections.info, sections.strings, sections.line_strings)
+    parts = (
+        b"",
+        sections.info,
+        sections.strings,
+        sections.line_strings,
+        b"",
+        b"",
+        sections.alternative,
+    )
     return [memoryview(buffer_of(part)) for part in parts]
 
 

@@ -111,6 +111,7 @@ class Sections:
         ranges: of .debug_ranges (before DWARF 5).
         range_lists: of .debug_rnglists (DWARF 5).
         lines: of .debug_line.
+        alternative: strings of the file that dwz -m has made of several.
     """
 
     info: bytes = field(repr=False)
@@ -122,6 +123,7 @@ class Sections:
     ranges: bytes = field(repr=False, default=b"")
     range_lists: bytes = field(repr=False, default=b"")
     lines: bytes = field(repr=False, default=b"")
+    alternative: bytes = field(repr=False, default=b"")
 
 
 @frozen
@@ -557,8 +559,10 @@ class _Walk:
         if (
             _SPECIFICATION in values
         ):  # a definition may stand elsewhere, and need not say its name again
-            declaration = self._header.offset + values[_SPECIFICATION][1]
-            around, declared = self._declared.get(declaration, (around, name))
+            form, place = values[_SPECIFICATION]
+            if form not in _REFERENCES_OUT:
+                declaration = self._header.offset + place
+                around, declared = self._declared.get(declaration, (around, name))
         unwanted = self._deep and shape.tag == _VARIABLE  # functions' own are found by their blocks
         name = name or declared
         if name and shape.tag in TYPES and not unwanted:
@@ -590,7 +594,12 @@ class _Walk:
             return bytes(value)
         if form in _STRX:
             return self._text(value)
-        strings = {0x0E: self._sections.strings, 0x1F: self._sections.line_strings}.get(form, b"")
+        strings = {
+            0x0E: self._sections.strings,
+            0x1F: self._sections.line_strings,
+            0x1D: self._sections.alternative,
+            0x1F21: self._sections.alternative,
+        }.get(form, b"")
         return strings[value : strings.find(b"\0", value)] if strings else b""
 
     def _behind(self, at: int, shape: _Shape) -> int:

@@ -25,7 +25,7 @@ from .expression import (
     evaluate,
     evaluate_number,
 )
-from .file import DAMAGE, children, text
+from .file import DAMAGE, children, is_same, text
 from .numbers import real_of_x87, single_of_double
 from .pieces import ADDRESS_FORMS, spans
 from .registers import X87_SIZE, is_real, is_x87, pairs_are_known, real_registers, register
@@ -512,7 +512,7 @@ class FrameVariables:
         frame = self
         while True:  # until there is no caller
             frame = frame._caller()
-            if named(frame._function.die).offset == around.offset and frame._frame_base() == base:
+            if is_same(named(frame._function.die), around) and frame._frame_base() == base:
                 return frame
 
     def outermost(self) -> Iterator[Any]:
@@ -538,10 +538,7 @@ class FrameVariables:
         function = callee._function
         start = function.start + callee._bias
         told = callee_of(site)
-        if told is not None and (told.offset, told.cu.cu_offset) == (
-            function.die.offset,
-            function.die.cu.cu_offset,
-        ):
+        if told is not None and is_same(told, function.die):
             return not callee._jumps_to_itself()
         told = None if told is None else named(told)
         if told is None:
@@ -556,7 +553,7 @@ class FrameVariables:
             reached = target is not None and start == evaluate_number(
                 location(site, self._function, self._pc, target), self._around(self._frame_base)
             )
-        elif told.offset == named(function.die).offset:
+        elif is_same(told, named(function.die)):
             there = self._symbols.covering(start)
             reached = there is not None and there.address == start and not _CLONE.search(there.name)
         else:
@@ -581,7 +578,7 @@ class FrameVariables:
                 told = callee_of(site)
                 if told is None or len(seen) > _CALLERS:
                     return True  # nothing is known of it
-                if named(told).offset == named(self._function.die).offset:
+                if is_same(named(told), named(self._function.die)):
                     return True
                 low = told.attributes.get("DW_AT_low_pc")
                 if told.offset not in seen and low is not None and low.form in ADDRESS_FORMS:

@@ -29,6 +29,7 @@ from .expression import UnknownValue
 from .file import (
     DAMAGE,
     all_of,
+    alternative_of,
     cached,
     children,
     contents,
@@ -177,12 +178,15 @@ class Units:
         headers: headers of the units, decoded as far as they are asked for.
     """
 
-    def __init__(self, file: LoadedFile, given: Any = None) -> None:
+    def __init__(
+        self, file: LoadedFile, given: Any = None, only: frozenset[int] | None = None
+    ) -> None:
         """Find the file's sections; append the units of split DWARF (.dwo files) if it has some.
 
         Args:
             file: the file.
             given: DWARFInfo that was made of the file's BTF; None: the file's own DWARF is read.
+            only: offsets of the units whose types are found by their names; None: of all.
 
         Raises:
             errors in DAMAGE: the debug information is damaged.
@@ -190,6 +194,8 @@ class Units:
         self.info: Any
         self._file = file
         self.info, path, data = dwarf_of_source(file) if given is None else (given, "", b"")
+        self._source = path, data
+        self._only = only
         order = "little" if self.info is None or self.info.config.little_endian else "big"
         self._sections = _sections(self.info, order)
         self.headers = headers(self._sections)
@@ -630,6 +636,35 @@ class Units:
     # --- types
 
     @cached_property
+    def alternative(self) -> Units | None:
+        """The file of units that dwz -m has taken out of this file and others. Types are found in
+        those that this file imports. None: it has taken out none, or their file is not here or
+        damaged.
+        """
+        try:
+            found = alternative_of(self._file, *self._source)
+            return None if found is None else Units(found, only=self._imported())
+        except DAMAGE:
+            return None
+
+    def _imported(self) -> frozenset[int]:
+        """Return the offsets of the units of the alternative file that units of this file import,
+        or that those import.
+
+        Raises:
+            errors in DAMAGE: the debug information is damaged.
+        """
+        found: set[int] = set()
+        todo = [self.unit(n) for n in range(len(self.headers))]
+        while todo:
+            for entry in _imports(todo.pop()):
+                unit = entry.get_DIE_from_attribute("DW_AT_import").cu
+                if unit.dwarfinfo is not self.info and unit.cu_offset not in found:
+                    found.add(unit.cu_offset)
+                    todo.append(unit)
+        return frozenset(found)
+
+    @cached_property
     def _names(self) -> NameIndex:
         """The table of names of types and global variables -> offsets of their entries; kept on
         disk if big.
@@ -641,7 +676,7 @@ class Units:
             return NameIndex(packed_names(self._all_names()))
         build = build_id(self._data) if self._data else ""
         if build:
-            return kept_names(identity_of(self._data, build), self._all_names)
+            return kept_names(self._identity(build), self._all_names)
         digest = hashlib.blake2b(self._sections.order.encode(), digest_size=20)
         for part in (
             self._sections.info,
@@ -649,10 +684,27 @@ class Units:
             self._sections.strings,
             self._sections.line_strings,
             self._sections.types,
+            self._sections.alternative,
         ):
             digest.update(len(part).to_bytes(8, "little"))
             digest.update(buffer_of(all_of(part)))
         return kept_names(digest.digest(), self._all_names)
+
+    def _identity(self, build: str) -> bytes:
+        """Return the key of the table of names in the cache.
+
+        Args:
+            build: build-id of the file that has the entries.
+        """
+        identity = identity_of(self._data, build)
+        if self._only is None and not self._sections.alternative:
+            return identity
+        # names are in another file, which may not have been here before; or not all units count
+        digest = hashlib.blake2b(identity, digest_size=20)
+        digest.update(len(self._sections.alternative).to_bytes(8, "little"))
+        for offset in sorted(self._only or ()):
+            digest.update(offset.to_bytes(8, "little"))
+        return digest.digest()
 
     def _all_names(self) -> Iterator[tuple[str, int]]:
         """Read all units; yield (name with its mark, offset of its entry) of all types and
@@ -681,12 +733,17 @@ class Units:
         found: dict[tuple[Any, ...], NamedType] = {}
         if self._quick is not None:
             self._quick.note_once()
-        for n in range(len(self.headers)):
+        for n in self._named_units():
             for type in self._contents(n, False, True).types:
                 found.setdefault((type.tag, type.scopes, type.name, type.size, type.line), type)
         for type in self._types_of_type_units():
             found.setdefault((type.tag, type.scopes, type.name, type.size, type.line), type)
         return [*found.values()]
+
+    def _named_units(self) -> list[int]:
+        """Return the indices in `headers` of the units whose types are found by their names."""
+        only = self._only
+        return [n for n, each in enumerate(self.headers) if only is None or each.offset in only]
 
     def _types_of_type_units(self) -> Iterator[NamedType]:
         """Yield the types of .debug_types. To their offsets the size of .debug_info is added."""
@@ -757,7 +814,7 @@ class Units:
         if self._quick is not None:
             self._quick.note_once()
         found: dict[str, list[int]] = {}
-        for n in range(len(self.headers)):
+        for n in self._named_units():
             for type in self._contents(n, True, True).types:
                 found.setdefault(spelling(type.tag + type.name), []).append(type.offset)
         return found
@@ -906,6 +963,8 @@ def _sections(info: Any, order: str) -> Sections:
         section = getattr(info, name, None)
         return b"" if section is None else contents_as_read(section)
 
+    other = getattr(getattr(info, "supplementary_dwarfinfo", None), "debug_str_sec", None)
+
     return Sections(
         data("debug_info_sec"),
         all_of(data("debug_abbrev_sec")),
@@ -916,7 +975,20 @@ def _sections(info: Any, order: str) -> Sections:
         data("debug_ranges_sec"),
         data("debug_rnglists_sec"),
         data("debug_line_sec"),
+        b"" if other is None else all_of(contents_as_read(other)),
     )
+
+
+def _imports(unit: Any) -> Iterator[Any]:
+    """Yield the entries with which a unit imports others: dwz writes them before all others.
+
+    Args:
+        unit: pyelftools' view of the unit.
+    """
+    for entry in unit.iter_DIE_children(unit.get_top_DIE()):
+        if entry.tag != "DW_TAG_imported_unit":
+            return
+        yield entry
 
 
 def _occurrences(data: Any, wanted: bytes) -> Iterator[int]:

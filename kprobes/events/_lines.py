@@ -185,7 +185,8 @@ class _Places:
         """
         found = self._info.copies(name)
         if not found:
-            self._fail(f"{name} {otherwise}")
+            lacking = self._info.lacking()
+            self._fail(f"{name} {otherwise}{f'; {lacking}' if lacking else ''}")
         return found
 
     def fitting(self, name: str, pattern: str) -> tuple[str, list[tuple[int, SourcePlace]]]:

@@ -318,7 +318,9 @@ class KnownNames:
         """
         found = self._info.variable(name)
         if found is None:
-            self._around.fail("NO_BTFARG", at, name, ", ".join(near) or "none")
+            known = ", ".join(near) or "none"
+            lacking = self._info.lacking()
+            self._around.fail("NO_BTFARG", at, name, f"{known}; {lacking}" if lacking else known)
         address, type = found
         return _Found(type, self._at(Word("value", address), 0, 1))
 

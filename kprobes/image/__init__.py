@@ -19,7 +19,16 @@ from ._loadable import loadable
 from ._order import in_order
 from ._placing import Image
 from ._sections import SectionedElf
-from ._separate import FOLDERS, build_id, fetched, find_separate, has_dwarf, is_of_same_build
+from ._separate import (
+    FOLDERS,
+    alternative_link,
+    build_id,
+    fetched,
+    find_alternative,
+    find_separate,
+    has_dwarf,
+    is_of_same_build,
+)
 from ._symbol import LoadedFile, Symbol
 from ._unlinked import linked
 from ._values import (
@@ -50,9 +59,11 @@ __all__ = [
     "Segment",
     "Symbol",
     "TlsBlock",
+    "alternative_link",
     "build_id",
     "collector_paused",
     "fetched",
+    "find_alternative",
     "find_separate",
     "has_dwarf",
     "in_order",

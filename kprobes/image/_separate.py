@@ -82,6 +82,75 @@ def debug_link(data: bytes) -> tuple[str, int] | None:
     return None
 
 
+def alternative_link(data: bytes) -> tuple[str, str] | None:
+    """Return what names the file that has the debug information which dwz -m has taken out of
+    several files.
+
+    Args:
+        data: contents of one of these, an ELF file.
+
+    Returns:
+        (path, build-id in hexadecimal); None: nothing was taken out of this file.
+    """
+    with suppress(*_DAMAGE):
+        section = _section(data, b".gnu_debugaltlink")
+        if section is not None:
+            path, _, identity = section.contents(data).partition(b"\0")
+            return os.fsdecode(path), identity.hex()
+        section = _section(data, b".debug_sup")  # of DWARF 5: version, a flag, path, checksum
+        content = b"" if section is None else section.contents(data)
+        if len(content) > 3 and not content[2]:
+            path, _, rest = content[3:].partition(b"\0")
+            return os.fsdecode(path), rest[1 : 1 + rest[0]].hex()
+    return None
+
+
+def find_alternative(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -> Any:
+    """Find the file that has the debug information which dwz -m has taken out of another one: at
+    its path, also from the folder of the other file and in the tree that the other file was
+    unpacked into, and by its build-id.
+
+    Args:
+        data: contents of the file that it was taken out of.
+        path: of that file; "": not known.
+        folders: that have debug information for all files.
+
+    Returns:
+        (path, contents); None: nothing was taken out, or no file of that build-id is there.
+    """
+    link = alternative_link(data)
+    if link is None:
+        return None
+    name, identity = link
+    places = [name]
+    if path:
+        places.append(os.path.join(os.path.dirname(os.path.realpath(path)), name))
+    for folder in folders:
+        root, there, _ = os.path.abspath(path).rpartition(f"{folder}/")
+        if there and root:
+            places.append(root + name)
+        places.append(os.path.join(folder, ".build-id", identity[:2], f"{identity[2:]}.debug"))
+    for place in places:
+        try:
+            with open(place, "rb") as file:
+                found = _contents(file, mapped=True)
+        except (OSError, ValueError):
+            continue
+        if build_id(found) == identity or _sum_of(found) == identity:
+            return place, found
+    return None
+
+
+def _sum_of(data: bytes) -> str:
+    """Return the checksum that a file's own .debug_sup says, in hexadecimal; "": there is none."""
+    with suppress(*_DAMAGE):
+        section = _section(data, b".debug_sup")
+        content = b"" if section is None else section.contents(data)
+        rest = content[3:].partition(b"\0")[2]
+        return rest[1 : 1 + rest[0]].hex() if rest else ""
+    return ""
+
+
 def has_dwarf(data: bytes) -> bool:
     """Return True where a file has DWARF: types, variables and lines.
 

@@ -81,6 +81,7 @@ static void pass(struct cursor *c, u64 size)
  *   addresses, texts    the unit's tables of addresses and of strings' offsets; `..._size`: bytes
  *   unit, first, end, table   offsets: of the unit, its first entry, behind it, its abbreviations
  *   version, address, word, big   of the unit: of DWARF, bytes of an address and of an offset, order
+ *   alternative   address of the strings of the file that dwz -m has made of several; `..._size`
  *   deep      1: what stands within functions, too
  *   wanted    of FUNCTIONS, TYPES
  *   shapes, attributes, declared   room for this function's own; `..._room`: how many of each.
@@ -115,14 +116,14 @@ static void pass(struct cursor *c, u64 size)
     X(origins) X(origins_room) X(origins_count) X(copies) X(copies_room) X(copies_count) \
     X(elsewhere) X(ranges) X(ranges_size) X(places) X(places_room) X(places_count) X(held) X(held_room) X(lines) \
     X(lines_size) X(line) X(rows) X(rows_room) X(rows_count) X(has_top) X(base) X(lists_base) \
-    X(table_of_lines) X(templates)
+    X(table_of_lines) X(templates) X(alternative) X(alternative_size)
 EXPORT const char unit_words[] = UNIT_WORDS(NAME);
 struct unit { UNIT_WORDS(WORD) };
 enum { FUNCTIONS = 1, TYPES = 2, COPIES = 4 };
 
 /* A name: in which section it is, its offset and bytes. Section 0: there is none. ELSEWHERE: it is
  * not read here; the offset is of the entry that has it. */
-enum { NOWHERE, INFO, STRINGS, LINE_STRINGS, LINES, ELSEWHERE };
+enum { NOWHERE, INFO, STRINGS, LINE_STRINGS, LINES, ELSEWHERE, ALTERNATIVE };
 struct name { u64 section, offset, size; };
 
 struct function { u64 low, high, offset; };
@@ -158,6 +159,9 @@ enum {
     ARRAY = 0x01, SUBROUTINE_TYPE = 0x15, CALL = 0x48, GNU_CALL = 0x4109, UNION = 0x17, INLINED = 0x1d, MODULE = 0x1e, BASE = 0x24, SUBPROGRAM = 0x2e, VARIABLE = 0x34, NAMESPACE = 0x39,
 };
 enum { REF_ADDR = 0x10, REF4 = 0x13, IMPLICIT = 0x21 };
+/* of the file that dwz -m has made: strp_sup, GNU_strp_alt; ref_sup4, ref_sup8, GNU_ref_alt */
+static int is_alternative_text(u64 form) { return form == 0x1d || form == 0x1f21; }
+static int is_alternative(u64 form) { return form == 0x1c || form == 0x24 || form == 0x1f20; }
 #define VARIES (~0ull)
 #define UNKNOWN (~0ull - 1)
 #define UNMEASURED (~0ull) /* size of a name whose end nobody has looked for */
@@ -316,6 +320,8 @@ static long long read_shapes(struct unit *u, u64 only)
                 goto damaged;
             if ((name == ORIGIN || name == SPECIFICATION) && form == REF_ADDR)
                 u->elsewhere = 1;
+            if (name == ORIGIN && is_alternative(form) && u->wanted & COPIES)
+                goto damaged; /* the names of functions are in the other file, which Python reads */
             if (name == SIBLING && form == REF4)
                 shape->sibling = shape->size;
             shape->size = size == VARIES || shape->size == VARIES ? VARIES : shape->size + size;
@@ -364,6 +370,7 @@ static struct bytes section_of(const struct unit *u, u64 number)
     case STRINGS: return (struct bytes){ (const u8 *)u->strings, u->strings_size };
     case LINE_STRINGS: return (struct bytes){ (const u8 *)u->line_strings, u->line_strings_size };
     case LINES: return (struct bytes){ (const u8 *)u->lines, u->lines_size };
+    case ALTERNATIVE: return (struct bytes){ (const u8 *)u->alternative, u->alternative_size };
     }
     return (struct bytes){ 0, 0 };
 }
@@ -418,6 +425,10 @@ static int read_values(struct cursor *c, const struct unit *u, const struct shap
             continue;
         }
         size = attributes[n].size;
+        if (is_alternative(form)) { /* to an entry that this file does not have */
+            pass(c, size);
+            continue;
+        }
         v->has |= name == ENTRY ? 0 : BIT(name);
         if (form == 0x08) {
             u64 start = c->at;
@@ -479,6 +490,9 @@ static int read_values(struct cursor *c, const struct unit *u, const struct shap
                     return 0;
             } else if (form == 0x0e || form == 0x1f) {
                 if (!text_at(u, form == 0x0e ? STRINGS : LINE_STRINGS, value, &v->name))
+                    return 0;
+            } else if (is_alternative_text(form)) {
+                if (!text_at(u, ALTERNATIVE, value, &v->name))
                     return 0;
             } else
                 return 0;
