@@ -12,7 +12,6 @@ from attrs import frozen
 from ..symbols import CONTROLS
 from .file import DAMAGE, children, text
 from .lines import source_path
-from .pieces import spans
 from .units import Function, named
 
 
@@ -96,7 +95,7 @@ def inlined_around(function: Function, address: int) -> Iterator[Any]:
         if die.tag not in ("DW_TAG_inlined_subroutine", "DW_TAG_lexical_block"):
             continue
         try:
-            inside = any(start <= address < end for start, end in spans(die, function.unit))
+            inside = function.holds(die, address)
         except DAMAGE:
             continue
         if inside:

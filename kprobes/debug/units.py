@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from ..arch._base import Arch
 from ..btf import FUNC
@@ -100,6 +100,23 @@ class Function:
     end: int
     die: Any
     unit: Any
+    #: offset of the entry of a block or inlined call in it -> the ranges of that one's code
+    _ranges: dict[int, tuple[tuple[int, int], ...]] = field(factory=dict, init=False, repr=False)
+
+    def holds(self, die: Any, address: int) -> bool:
+        """Return True if a block or inlined call of this function has code at an address.
+
+        Args:
+            die: the entry of the block or call.
+            address: link address.
+
+        Raises:
+            errors in DAMAGE: the debug information is damaged.
+        """
+        ranges = self._ranges.get(die.offset)
+        if ranges is None:
+            ranges = self._ranges[die.offset] = tuple(spans(die, self.unit))
+        return any(start <= address < end for start, end in ranges)
 
 
 def is_of_gnu(function: Function) -> bool:
