@@ -289,16 +289,16 @@ def test_ranges_of_inlined_calls_are_read_once(monkeypatch: pytest.MonkeyPatch) 
     whole = module.spans
 
     def counted(die: Any, unit: Any) -> Any:
-        read.append(die.offset)
+        if die.tag == "DW_TAG_inlined_subroutine":
+            read.append(die.offset)
         return whole(die, unit)
 
+    monkeypatch.setattr(module, "spans", counted)
     with load("x86_64-eh") as m:
         start = m.symbols["leaf"].address
-        m.debug.frames(start)
-        monkeypatch.setattr(module, "spans", counted)
         frames = [m.debug.frames(at) for at in range(start, start + 12) for _ in range(2)]
     assert any(frame.inlined for each in frames for frame in each)
-    assert len(read) == len(set(read))
+    assert read and len(read) == len(set(read))
 
 
 @pytest.mark.parametrize("name", FILES)
