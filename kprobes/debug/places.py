@@ -10,7 +10,7 @@ from typing import Any
 from attrs import frozen
 
 from ..symbols import CONTROLS
-from .file import DAMAGE, children, text
+from .file import text
 from .lines import source_path
 from .units import Function, named
 
@@ -89,17 +89,11 @@ def inlined_around(function: Function, address: int) -> Iterator[Any]:
         function: has code at the address.
         address: link address.
     """
-    todo = children(function.die)
+    todo = function.scopes_in(function.die)[:]
     while todo:
-        die = todo.pop()
-        if die.tag not in ("DW_TAG_inlined_subroutine", "DW_TAG_lexical_block"):
-            continue
-        try:
-            inside = function.holds(die, address)
-        except DAMAGE:
-            continue
-        if inside:
-            todo = children(die)
+        die, ranges = todo.pop()
+        if any(start <= address < end for start, end in ranges):
+            todo = function.scopes_in(die)[:]
             if die.tag == "DW_TAG_inlined_subroutine":
                 yield die
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property, partial
 from itertools import chain
 from typing import Any
@@ -100,23 +101,30 @@ class Function:
     end: int
     die: Any
     unit: Any
-    #: offset of the entry of a block or inlined call in it -> the ranges of that one's code
-    _ranges: dict[int, tuple[tuple[int, int], ...]] = field(factory=dict, init=False, repr=False)
+    #: offset of an entry -> what scopes_in() gives for it
+    _scopes: dict[int, list[tuple[Any, list[tuple[int, int]]]]] = field(
+        factory=dict, init=False, repr=False
+    )
 
-    def holds(self, die: Any, address: int) -> bool:
-        """Return True if a block or inlined call of this function has code at an address.
+    def scopes_in(self, die: Any) -> list[tuple[Any, list[tuple[int, int]]]]:
+        """Return the blocks and inlined calls that are directly in an entry of this function, each
+        with the ranges of its code. The list is made once. Damaged ones are left out.
 
         Args:
-            die: the entry of the block or call.
-            address: link address.
+            die: the function's entry, or that of a block or inlined call.
 
         Raises:
-            errors in DAMAGE: the debug information is damaged.
+            errors in DAMAGE: the list of entries is damaged.
         """
-        ranges = self._ranges.get(die.offset)
-        if ranges is None:
-            ranges = self._ranges[die.offset] = tuple(spans(die, self.unit))
-        return any(start <= address < end for start, end in ranges)
+        found = self._scopes.get(die.offset)
+        if found is None:
+            found = []
+            for child in children(die):
+                if child.tag in ("DW_TAG_inlined_subroutine", "DW_TAG_lexical_block"):
+                    with suppress(*DAMAGE):
+                        found.append((child, [*spans(child, self.unit)]))
+            self._scopes[die.offset] = found
+        return found
 
 
 def is_of_gnu(function: Function) -> bool:
