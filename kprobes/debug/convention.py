@@ -30,9 +30,9 @@ from .placing import (
     ParameterPart,
     PassingRules,
     alignment,
+    has_unplaced_members,
     has_vector,
     is_empty,
-    is_hidden,
     is_packed,
 )
 from .registers import facts
@@ -381,7 +381,7 @@ def _scalars(type: CType, base: int) -> list[tuple[int, int, str]]:
             ]
         raise NotKnown("it or a parameter before it has an array without bounds")
     if type.kind in ("struct", "union"):
-        if is_hidden(type) or len(type.fields) > MOST_MEMBERS:
+        if has_unplaced_members(type) or len(type.fields) > MOST_MEMBERS:
             raise NotKnown("where members of it or of a parameter before it are is not known")
         found = []
         for member in type.fields:

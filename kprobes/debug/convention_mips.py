@@ -19,8 +19,8 @@ from .placing import (
     ParameterPart,
     PassingRules,
     alignment_with_bit_fields,
+    has_unplaced_members,
     is_empty,
-    is_hidden,
     is_packed,
     look_at_kind,
 )
@@ -163,7 +163,7 @@ class MipsRules(PassingRules):
         Raises:
             NotKnown: members are not known, or it is of a class with others before it.
         """
-        if is_hidden(type):
+        if has_unplaced_members(type):
             raise NotKnown("where members of the result are is not known")
         members = type.fields
         reals = [member.type.size for member in members if member.type.kind == "float"]
@@ -276,12 +276,9 @@ class MipsRules(PassingRules):
         name = slots.reals.pop(0)
         if not self.way or self.is_variadic or not name:
             return []
-        try:
-            return self._real(int(name[1:]), type.size)
-        except NotKnown:
-            if self.way == "single registers":
-                return []
-            raise
+        if type.size != 4 and self.way == "single registers":
+            return []
+        return self._real(int(name[1:]), type.size)
 
     def _with_reals(self, type: CType, whole: list[ParameterPart]) -> list[ParameterPart]:
         """Return the slots of a parameter of n64, with floating-point registers in the place of
@@ -300,7 +297,7 @@ class MipsRules(PassingRules):
         if type.kind in ("float", "complex"):
             numbers = set(range(len(whole)))
         elif type.kind == "struct":
-            if is_hidden(type):
+            if has_unplaced_members(type):
                 raise NotKnown("where members of it or of a parameter before it are is not known")
             doubles = [
                 member.offset

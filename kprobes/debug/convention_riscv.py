@@ -18,8 +18,8 @@ from .placing import (
     PassingRules,
     Taken,
     alignment,
+    has_unplaced_members,
     is_empty,
-    is_hidden,
     look_at_kind,
 )
 from .types import CType
@@ -206,7 +206,7 @@ class RiscvRules(PassingRules):
             )
         if type.kind != "struct":
             return False
-        if is_hidden(type):
+        if has_unplaced_members(type):
             raise NotKnown("where members of it or of a parameter before it are is not known")
         for member in type.fields:
             if member.bits:

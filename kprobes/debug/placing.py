@@ -16,6 +16,7 @@ STRUCTURES: Final = ("struct", "union")
 MOST_MEMBERS: Final = 64
 MOST_DEEP: Final = 16
 NO_VECTORS: Final = "where this architecture passes vectors is not known"
+TOO_DEEP: Final = "it or a parameter before it is nested too deep"
 NOT_UNDERSTOOD: Final = "it or a parameter before it is of a kind that is not understood"
 
 #: type -> whether C++ copies it by a function of its own (a copy constructor or destructor), and so
@@ -123,7 +124,7 @@ class Taken:
 
 def look_at_kind(type: CType) -> None:
     """Raise NotKnown for a parameter or result that is no number, pointer, structure or union, has
-    a vector, or whose size is not told.
+    a vector, is nested deeper than MOST_DEEP, or whose size is not told.
 
     Args:
         type: of the parameter or result.
@@ -192,7 +193,7 @@ def _count_reals(type: CType, found: dict[str, int], depth: int) -> int:
         return each * (type.size // type.element.size) if each > 0 else each
     if type.kind not in ("struct", "union"):
         return -1
-    if is_hidden(type) or len(type.fields) > MOST_MEMBERS:
+    if has_unplaced_members(type) or len(type.fields) > MOST_MEMBERS:
         raise NotKnown("where members of it or of a parameter before it are is not known")
     counts = list[int]()
     for member in type.fields:
@@ -225,12 +226,11 @@ def alignment(type: CType) -> int:
         return alignment(type.element)
     if type.kind in ("struct", "union"):
         members = type.fields
-        if is_hidden(type) or len(members) > MOST_MEMBERS:
+        if has_unplaced_members(type) or len(members) > MOST_MEMBERS:
             raise NotKnown("the alignment of a structure before it is not known")
-        inside = [(member.offset, alignment(member.type)) for member in members if not member.bits]
-        packed = any(offset % align for offset, align in inside)
+        inside = _members_alignments(type)
         own: int = constant(type.definition, "DW_AT_alignment") or 1
-        return max([own] if packed else [own, *(align for _, align in inside)])
+        return own if _is_misplaced(inside) else max([own, *(align for _, align in inside)])
     if type.kind == "complex":
         return max(type.size // 2, 1)
     return max(type.size, 1)
@@ -280,7 +280,7 @@ def _of_bit_fields(type: CType, depth: int) -> int:
         NotKnown: it is nested too deep.
     """
     if depth > MOST_DEEP:
-        raise NotKnown(NOT_UNDERSTOOD)
+        raise NotKnown(TOO_DEEP)
     if type.kind == "array":
         return _of_bit_fields(type.element, depth + 1)
     if type.kind not in STRUCTURES:
@@ -292,7 +292,7 @@ def _of_bit_fields(type: CType, depth: int) -> int:
     return max([1, *(align for align in wanted if align and not type.size % align)])
 
 
-def is_hidden(type: CType) -> bool:
+def has_unplaced_members(type: CType) -> bool:
     """Whether a structure has members, or bases, whose places are not known."""
     declared = [
         child
@@ -305,14 +305,18 @@ def is_hidden(type: CType) -> bool:
 
 
 def has_vector(type: CType, depth: int) -> bool:
-    """Whether a type is a vector, or has one among its members or elements; True, too, for one that
-    is nested deeper than MOST_DEEP.
+    """Whether a type is a vector, or has one among its members or elements.
 
     Args:
         type: the type.
         depth: structures and arrays around it.
+
+    Raises:
+        NotKnown: it is nested deeper than MOST_DEEP.
     """
-    if type.is_vector or depth > MOST_DEEP:
+    if depth > MOST_DEEP:
+        raise NotKnown(TOO_DEEP)
+    if type.is_vector:
         return True
     if type.kind == "array":
         return has_vector(type.element, depth + 1)
@@ -330,9 +334,19 @@ def is_packed(type: CType) -> bool:
     Raises:
         NotKnown: the alignment of a member is not known.
     """
-    for member in type.fields:
-        if not member.bits and member.offset % alignment(member.type):
-            return True
-        if member.type.kind in ("struct", "union") and is_packed(member.type):
-            return True
-    return False
+    within = (member.type for member in type.fields if member.type.kind in STRUCTURES)
+    return _is_misplaced(_members_alignments(type)) or any(map(is_packed, within))
+
+
+def _members_alignments(type: CType) -> list[tuple[int, int]]:
+    """Return (offset, alignment) of each member of a structure or union that is no bit field.
+
+    Raises:
+        NotKnown: the alignment of a member is not known.
+    """
+    return [(member.offset, alignment(member.type)) for member in type.fields if not member.bits]
+
+
+def _is_misplaced(members: Sequence[tuple[int, int]]) -> bool:
+    """Whether one of some (offset, alignment) of members is at no multiple of its alignment."""
+    return any(offset % align for offset, align in members)

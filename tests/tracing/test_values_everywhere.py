@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import random
 import struct
+import subprocess
+import sys
 import tarfile
 from functools import partial
 from pathlib import Path
@@ -498,3 +500,21 @@ def test_signed_constants_of_abbreviations() -> None:
     found = AbbreviationTable(raw, 0).get_abbrev(0x81)
     assert found.decl == AbbrevTable(structs, io.BytesIO(raw), 0).get_abbrev(0x81).decl
     assert [each.value for each in found["attr_spec"]] == [-1, None, -128, None]
+
+
+@pytest.mark.parametrize("target", ["aarch64-linux-musl", "arm-linux-musleabihf", "mips64-linux-muslabi64", "riscv64-linux-musl"])
+def test_a_parameter_that_is_nested_too_deep_is_refused_in_these_words(target: str, tmp_path: Path) -> None:
+    """It was said to have a vector."""
+    pytest.importorskip("ziglang")
+    inside = "int v"
+    for n in range(39):
+        inside = f"union {{ {inside}; }} u{n}"
+    (tmp_path / "deep.c").write_text(f"struct deep {{ {inside}; }};\n"
+                                     "int look(int k, struct deep d) { return k + sizeof d; }\n"
+                                     "void _start(void) { struct deep d = {0}; look(1, d); }\n")
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, "-g", "-O0", "-nostdlib", "-static", "-ffreestanding",
+                    "-Wl,-e,_start", "deep.c", "-o", "deep"], cwd=tmp_path, check=True, capture_output=True)
+    with UnicornMachine.load(tmp_path / "deep") as m, Kprobes(m) as k:
+        with pytest.raises(EventError, match="a parameter before it is nested too deep"):
+            k.event("p look d")
+        assert k.event("p look k").places
