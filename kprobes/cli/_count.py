@@ -17,7 +17,7 @@ import click
 from ..newfile import NewFile
 from ._guest import GuestCommand, GuestOptions, left_out, on_events, on_guest, on_verbose
 from ._keys import typed
-from ._render import table
+from ._render import probing, table
 
 ORDERS = {"hits": "h", "rate": "s", "name": "n"}  #: what top's rows are sorted by -> the key for it
 
@@ -116,7 +116,7 @@ def top(
         recording = Recording(k, definitions, filter=condition, exclude=exclude)
         shown = _Top(interval, rows, as_json, order, None if as_json else keys)
         recording.told = [shown.counter(event.function) for event in recording.events]
-        with recording:
+        with probing(recording, guest.file):
             try:
                 with shown.again():
                     guest.start(machine, prints=True)

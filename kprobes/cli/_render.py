@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -18,6 +19,8 @@ from ..stacks import INCOMPLETE
 if TYPE_CHECKING:
     from ..arch._base import Arch
     from ..core.register.verdict import Verdict
+
+Entered = TypeVar("Entered")
 
 
 DEMANGLED = "kprobes.demangled"  #: whether names are, in click's context
@@ -176,6 +179,24 @@ def patience(text: str) -> Iterator[None]:
         timer.cancel()
         timer.join()
         progress.live.stop()
+
+
+@contextlib.contextmanager
+def probing(recording: contextlib.AbstractContextManager[Entered], file: str) -> Iterator[Entered]:
+    """Enter a context that places probes, with a spinner as patience() shows one while that lasts:
+    the functions of a large program are walked for it. It ends with the body.
+
+    Args:
+        recording: the context.
+        file: path of the guest's file.
+
+    Yields:
+        What the context does.
+    """
+    with contextlib.ExitStack() as closing:
+        with patience(f"placing probes in {os.path.basename(file)}"):
+            entered = closing.enter_context(recording)
+        yield entered
 
 
 #: --json of commands that print a table

@@ -31,6 +31,7 @@ from ._render import (
     on_names,
     on_names_in_files,
     pictures_are_demangled,
+    probing,
     stack_lines,
     table,
     where,
@@ -112,7 +113,7 @@ def trace(
         recording.told = [
             _printer(k, event, out, as_json, recording.now) for event in recording.events
         ]
-        with _counting(recording, verbose, out):
+        with _counting(recording, guest.file, verbose, out):
             guest.start(machine, prints=output == "-")
 
 
@@ -154,7 +155,7 @@ class _Flushed:
 
 
 @contextlib.contextmanager
-def _counting(recording: Any, verbose: bool, out: IO[str] | None = None) -> Any:
+def _counting(recording: Any, file: str, verbose: bool, out: IO[str] | None = None) -> Any:
     """Record while the body runs; then print the table of hits and misses, and what was left out.
 
     It is printed after errors, too, but not after a BrokenPipeError: nobody reads the output then.
@@ -162,10 +163,11 @@ def _counting(recording: Any, verbose: bool, out: IO[str] | None = None) -> Any:
 
     Args:
         recording: the Recording.
+        file: path of the guest's file.
         verbose: True: all functions that are not probed are named, not only the first ones.
         out: the file that hits were written to, which is flushed before; None: there is none.
     """
-    with recording as trace:
+    with probing(recording, file) as trace:
         try:
             yield trace
         finally:
@@ -334,7 +336,11 @@ def record(
         try:
             with NewFile(output, binary=binary) as new:
                 try:
-                    with recording if as_json else _counting(recording, verbose):
+                    with (
+                        probing(recording, guest.file)
+                        if as_json
+                        else _counting(recording, guest.file, verbose)
+                    ):
                         new.keep = True
                         guest.start(machine)
                 finally:
@@ -443,7 +449,7 @@ def stat(
         ]
         begun = time.perf_counter()
         try:
-            with recording:
+            with probing(recording, guest.file):
                 guest.start(machine)
         finally:
             spent = max(time.perf_counter() - begun, 1e-9)
@@ -540,7 +546,7 @@ def graph(
             function, functions=include, args=args, depth=depth, instructions=instructions
         )
         try:
-            with graph as tree:
+            with probing(graph, guest.file) as tree:
                 guest.start(machine)
         finally:
             if not isinstance(sys.exc_info()[1], BrokenPipeError):

@@ -11,11 +11,16 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from terminals import COLOURS, Terminals
 from test_command import DEMO
+
+from kprobes import Kprobes
+from kprobes.cli import main
 
 WORDS = [sys.executable, "-m", "kprobes"]
 
@@ -82,6 +87,34 @@ def test_progress(endless: tuple[str, ...]) -> None:
     assert b"running" not in terminal("trace", *endless, "--max-insns", "3", "p 0x10000")[1]
     done = subprocess.run([*WORDS, *words], capture_output=True, check=False, timeout=300)
     assert done.returncode == 1 and b"running" not in done.stderr and b"\x1b" not in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("words", [
+    ("trace", "-e", "p fib"), ("stat", "-e", "p fib"), ("top", "-e", "p fib"), ("graph", "fib"), ("record", "-e", "p fib", "-o", "OUT"),
+    ("record", "-e", "p fib", "-o", "OUT", "--json")], ids=" ".join)
+def test_probes_are_placed_under_a_spinner(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """-i '*' walks all functions of a large program before it runs: 12 s without a sign. The guest runs under another one."""
+    shown: list[str] = []
+    placed: list[str] = []
+    register = Kprobes.register
+
+    @contextlib.contextmanager
+    def spinner(text: str) -> Iterator[None]:
+        shown.append(text)
+        yield
+        shown.pop()
+
+    def placing(self: Kprobes, *probes: object, **named: object) -> object:
+        placed.extend(shown)
+        return register(self, *probes, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("kprobes.cli._render.patience", spinner)
+    monkeypatch.setattr("kprobes.cli._guest.patience", spinner)
+    monkeypatch.setattr(Kprobes, "register", placing)
+    command, *rest = (str(tmp_path / "out.jsonl") if word == "OUT" else word for word in words)
+    done = CliRunner().invoke(main, [command, str(DEMO), *rest, "--call", "fib(3)"])
+    assert done.exit_code == 0 and not shown, done.output
+    assert placed and {*placed} == {f"placing probes in {Path(DEMO).name}"}
 
 
 def test_control_c(endless: tuple[str, ...]) -> None:
