@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from ..arch._base import Arch, Results
+from ..arch._base import Arch, Order, Results
 from ..errors import Unsupported
 from .btf_units import PRODUCER
 from .convention import (
@@ -80,6 +80,12 @@ _ALWAYS: Final = re.compile(
 )
 _OWN_CONVENTION: Final = "the function has a calling convention of its own"
 NOT_KEPT: Final = "the compiler has not kept it at the entry"
+
+
+def _has_gaps(ops: Sequence[Any]) -> bool:
+    """Return True for a location with pieces of which some are nowhere."""
+    names = ["DW_OP_piece", *(op.op_name for op in ops)]
+    return ("DW_OP_piece", "DW_OP_piece") in pairwise(names)
 
 
 @frozen
@@ -376,6 +382,8 @@ class FunctionEntry:
         try:
             ops = location(die, self._function, self._pc)
         except UnknownValue:  # the list begins behind the entry
+            if type.kind in ("struct", "union") and self._may_lack_parts(type):
+                return refused(NOT_KEPT)
             return self._by_convention(n)
         always = die.attributes["DW_AT_location"].form in (
             "DW_FORM_exprloc",
@@ -419,6 +427,12 @@ class FunctionEntry:
         ):
             return Arrival("frame", ops[0].args[0])
         if (
+            _has_gaps(ops)
+            and not any(map(_OF_A_FRAME.fullmatch, names))
+            and self._may_lack_parts(self._variables[n].type)
+        ):
+            return self._kept_parts()
+        if (
             all(
                 _FRAMELESS.fullmatch(name) or (_OF_A_FRAME.fullmatch(name) and self._base_is_cfa())
                 for name in names
@@ -434,6 +448,26 @@ class FunctionEntry:
             return Arrival("place")
         return self._by_convention(n)
 
+    def _may_lack_parts(self, type: CType) -> bool:
+        """Return True if callers may leave out parts of a parameter.
+
+        LLVM passes each word of a structure as a parameter of its own, and has callers pass
+        anything for one that the function does not use.
+
+        Args:
+            type: of the parameter.
+        """
+        return type.size > self._arch.bits // 8 and not self._is_gnu()
+
+    def _kept_parts(self) -> Arrival:
+        """Return what of a parameter is kept of which LLVM says that parts are nowhere.
+
+        On 32-bit guests, and where the byte order is big, it may have the others at wrong offsets.
+        """
+        if self._arch.bits < 64 or self._arch.order is Order.BIG:
+            return refused(NOT_KEPT)
+        return Arrival("place")
+
     def _does_not_tell(self, ops: Sequence[Any]) -> bool:
         """Return True for a location that names a register that is not known here, has pieces of
         which some are nowhere, or pieces on an architecture where compilers differ about their
@@ -445,7 +479,7 @@ class FunctionEntry:
             ops: the location's operations.
         """
         names = [op.op_name for op in ops]
-        if ("DW_OP_piece", "DW_OP_piece") in pairwise(["DW_OP_piece", *names]):
+        if _has_gaps(ops):
             return True
         if facts(self._arch).pairs_reversed and "DW_OP_piece" in names:
             return True

@@ -10,10 +10,11 @@ import random
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import judge_program
 import pytest
-from value_judge import known
+from value_judge import known, ours
 from value_programs import TARGETS, cross_compiler
 from value_stub import debugger
 
@@ -161,3 +162,31 @@ def test_bits_of_a_register_of_s390x(tmp_path: Path) -> None:
         m.call("main")
     assert {value for value in seen if value is not None} == {14.3125}
     assert sum(value is not None for value in seen) > len(seen) // 2
+
+
+@pytest.mark.parametrize(("target", "level"), [("x86_64", 1), ("riscv64", 2), ("mips", 2), ("arm64", 2)])
+def test_parts_of_structures_that_callers_leave_out(target: str, level: int, tmp_path: Path) -> None:
+    """LLVM has callers pass anything for words that the function does not use: they are not kept at the entry."""
+    command = cross_compiler("clang", target)
+    if command is None:
+        pytest.skip("there is no clang")
+    (tmp_path / "parts.c").write_text("""
+        volatile long sink; volatile int turns = 2;
+        struct parts { long first, unused, last; };
+        struct two { long unused, last; };
+        __attribute__((noinline)) int take(int k, struct two t) { sink += t.last + k; return k; }
+        __attribute__((noinline)) int more(int k, struct two t, struct parts p) { sink += p.last + k + t.last; return k; }
+        int main(void) { struct two t = { 5, turns }; struct parts p = { 7, 8, 9 }; return take(turns, t) + more(turns, t, p); }""")
+    subprocess.run([*command, "-g", f"-O{level}", "-static", "-nostdlib", "-no-pie", "-fno-sanitize=all", "-Wl,-e,main",
+                    *TARGETS[target].zig_flags, "parts.c", "-o", "parts"], check=True, cwd=tmp_path)
+    seen: dict[str, Any] = {}
+    with UnicornMachine.load(tmp_path / "parts") as m, Kprobes(m) as k:
+        for name in ("take", "more"):
+            k.register(Kprobe(symbol_name=name, pre_handler=lambda p, regs: seen.update(
+                {f"{p.symbol_name} {key}": ours(value) for key, value in m.debug.locals(regs).items()})))
+        m.call("main")
+    assert seen["take k"] == 2
+    for shown in (seen["take t"], seen["more t"]):
+        assert shown is None or (shown["unused"] in (None, 5) and shown["last"] in (None, 2))
+    shown = seen["more p"]
+    assert shown is None or [*shown.values()] == [7, 8, 9]

@@ -131,7 +131,7 @@ def start_gdb(task: Path, said: int | None = None) -> subprocess.Popen[bytes]:
     assert gdb is not None
     into = subprocess.DEVNULL if said is None else said
     return subprocess.Popen([gdb, "-nx", "-batch", "-x", str(HERE / "value_gdb.py")], stdout=into, stderr=into,
-                            env=os.environ | {"VALUES_TASK": str(task)})
+                            env=os.environ | {"VALUES_TASK": str(task)}, cwd=task.parent)
 
 
 def run_gdb(task: Path) -> None:
