@@ -17,7 +17,7 @@ import click
 from ..newfile import NewFile
 from ._guest import GuestCommand, GuestOptions, left_out, on_events, on_guest, on_verbose
 from ._keys import typed
-from ._render import probing, table
+from ._render import on_names, probing, table
 
 ORDERS = {"hits": "h", "rate": "s", "name": "n"}  #: what top's rows are sorted by -> the key for it
 
@@ -333,6 +333,7 @@ class _Top:
     metavar="FOLDER",
     help="Where relative paths of source files begin (.).",
 )
+@on_names
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per function.")
 def cover(
     guest: GuestOptions,

@@ -125,7 +125,7 @@ def words_of(command: str, option: str, folder: Path) -> tuple[list[str], Check]
     raws = ([*image, "--call", "six()"], said("six() = 0x6"))
     # without -v the first five are told; bad is an undefined instruction
     (twice := folder / "twice.txt").write_text("0000000000010000 T six\n0000000000010010 T bad\n")
-    (mangled := folder / "mangled.txt").write_text(f"0000000000010000 T {MANGLED}\n")
+    (mangled := folder / "mangled.txt").write_text(f"0000000000010000 0000000000000010 T {MANGLED}\n")
     cxx = [command, str(raw), *([MANGLED] if command == "graph" else what(command, f"p:f {MANGLED} n=$arg1"))]
     cxx += ["--arch", "arm64", "--base", "0x10000", "--symbols", str(mangled), "--mmio", "0x40000000:0x1000"]
     found = [command, str(raw), *(["fn_00010000"] if command == "graph" else what(command, "p:f fn_00010000 n=$arg1"))]
