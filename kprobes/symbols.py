@@ -76,7 +76,7 @@ class Symbols:
         ] = []  # sorted (start, end, module) of what images have mapped
         self.files: tuple[
             LoadedFile, ...
-        ] = ()  #: loaded ones that say more than names: call frames, types, lines
+        ] = ()  #: loaded ones that say more than names: call frames, types, lines, conventions
         self.layouts: tuple[CodeLayout, ...] = ()  #: where loaded images have code
         #: the main image's name, in places of the form module:name (its symbols' module is "")
         self.main = ""

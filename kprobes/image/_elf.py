@@ -541,6 +541,14 @@ class Elf:
         )
         return any(s.name in names for s in self.sections)
 
+    @property
+    def has_attributes(self) -> bool:
+        """True where the file says by which variant of the calling convention its functions are
+        called.
+        """
+        names = (".ARM.attributes", ".MIPS.abiflags", ".gnu.attributes", ".riscv.attributes")
+        return any(s.name in names for s in self.sections)
+
     @cached_property
     def only_debug(self) -> bool:
         """True for separate debug information, which has the sections of a program without their

@@ -67,7 +67,7 @@ def loadable(elf: Elf) -> Image:
         own_words=_own_words(elf, raw, memory),
         local_entries=local_entries(elf, everything),
         data=data_of(elf, everything, segments),
-        file=elf.data if elf.has_debug else b"",
+        file=elf.data if elf.has_debug or elf.has_attributes else b"",
         in_file=tuple(
             (load.offset, load.vaddr, len(load.data))
             for load in sorted(elf.loads, key=lambda load: "x" not in load.perms)

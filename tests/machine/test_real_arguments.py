@@ -17,7 +17,8 @@ from kprobes import BadArgument, Kprobes, UnicornMachine, UnknownRegister, Unsup
 pytestmark = pytest.mark.quick
 HERE = Path(__file__).parent
 TARGETS = {"x86_64": "x86_64-linux-musl", "arm64": "aarch64-linux-musl", "riscv64": "riscv64-linux-musl",
-           "s390x": "s390x-linux-musl", "mips64": "mips64-linux-muslabi64"}
+           "s390x": "s390x-linux-musl", "mips64": "mips64-linux-muslabi64",
+           "arm": "arm-linux-musleabihf"}
 
 
 def built(arch: str, folder: Path, *options: str) -> Path:
@@ -173,13 +174,17 @@ def test_files_that_say_otherwise(target: str, cpu: str, tmp_path: Path) -> None
         pytest.skip("needs ziglang's compiler")
     source, out = tmp_path / "soft.c", tmp_path / "soft"
     source.write_text("double second(double a, double b) { return b; } int same(int a) { return a; } void _start(void) {}")
-    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", f"{target}-freestanding-none", f"-mcpu={cpu}", "-O1",
-                    "-nostdlib", "-static", "-g", "-fno-sanitize=all", "-o", str(out), str(source)],
-                   check=True, capture_output=True)
+    command = [sys.executable, "-m", "ziglang", "cc", "-target", f"{target}-freestanding-none", f"-mcpu={cpu}", "-O1",
+               "-nostdlib", "-static", "-g", "-fno-sanitize=all", str(source)]
+    subprocess.run([*command, "-o", str(out)], check=True, capture_output=True)
     with UnicornMachine.load(out) as m:
         assert m.call("second", 1.5, 2.5) == 2.5
         assert m.call("second", 1.5, 2.5, prototype="double second(double, double)") == 2.5
         assert m.call("same", -3, prototype="int same(int)") == -3
+    subprocess.run([*command, "-Wl,-s", "-o", str(tmp_path / "stripped")], check=True, capture_output=True)
+    with UnicornMachine.load(out) as whole, UnicornMachine.load(tmp_path / "stripped") as m:
+        second = whole.symbols["second"].address
+        assert m.call(second, 1.5, 2.5, prototype="double second(double, double)") == 2.5
 
 
 @pytest.mark.parametrize(("arch", "back"), [("riscv64", "67800000"), ("arm64", "c0035fd6")])
