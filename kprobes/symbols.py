@@ -631,27 +631,29 @@ class Symbols:
         known = [each for each in self._by_name if is_mangled(bare) or not is_mangled(each)]
         near = difflib.get_close_matches(bare, known, 3)
         if not near:
-            near = difflib.get_close_matches(bare, self._written(bare), 3)
+            near = difflib.get_close_matches(bare, names_like(self, bare), 3)
         if not near:
             return where_names_are(self)
         return f"did you mean {' or '.join(near).translate(CONTROLS)}?"
 
-    def _written(self, name: str) -> list[str]:
-        """Return names of C++ and Rust, as people write them without parameters, that one may have
-        meant who has written a name: those with one of its words, else all; `_DEMANGLED` at most.
-
-        Args:
-            name: the name, which no symbol has; without a module.
-        """
-        words = [f"{len(word)}{word}" for word in literal_words(name)]  # as mangled names have them
-        mangled = [symbol.name for symbol in perhaps_spelled(self, "")]
-        sharing = [each for each in mangled if any(word in each for word in words)]
-        ways = [spellings(each) for each in (sharing or mangled)[:_DEMANGLED]]
-        return list(dict.fromkeys(way[1:3][-1] for way in ways))
-
 
 #: Bytes that a symbol without a size, of which nobody knows the image, reaches at most.
 FARTHEST = 1 << 24
+
+
+def names_like(symbols: Symbols, name: str) -> list[str]:
+    """Return names of C++ and Rust, as people write them without parameters, that one may have
+    meant who has written a name: those with one of its words, else all; `_DEMANGLED` at most.
+
+    Args:
+        symbols: where to look.
+        name: the name, which no symbol has; without a module.
+    """
+    words = [f"{len(word)}{word}" for word in literal_words(name)]  # as mangled names have them
+    mangled = [symbol.name for symbol in perhaps_spelled(symbols, "")]
+    sharing = [each for each in mangled if any(word in each for word in words)]
+    ways = [spellings(each) for each in (sharing or mangled)[:_DEMANGLED]]
+    return list(dict.fromkeys(way[1:3][-1] for way in ways))
 
 
 def where_names_are(symbols: Iterable[Any]) -> str:

@@ -93,7 +93,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "script.": ("clocknames", "errors", "programs.", "script."),
     "script.listing": ("names", "script."),
     "script.guest": ("errors", "names", "arch._base", "debug.info", "debug.operands", "debug.passing", "debug.placing",
-                     "debug.types", "image._symbol", "machine._base", "programs.context", "script."),
+                     "debug.types", "image._symbol", "machine._base", "programs.context", "script.", "symbols"),
     "script.placing": ("attacher", "errors", "events._watchpoint", "image._symbol", "programs.", "script."),
     "script.script": ("clocknames", "errors", "events._watchpoint", "programs.", "script."),
     "tracing": ("arguments", "clocknames", "core.probe", "deprecation", "core.register.alone", "debug.", "errors", "events", "hostmemory", "names",

@@ -16,6 +16,7 @@ from ..debug.operands import Unfetchable, operand_of, resolved
 from ..errors import KprobeError, ProgramError
 from ..names import demangle, literal_words, means, name_matcher
 from ..programs.context import ARGUMENT, PC, RESULT, SP, UNIFORM, WORDS
+from ..symbols import names_like
 from . import layout, types
 from .inference import ArgumentPart, ArgumentSource, MarkerArgument
 from .types import ValueType
@@ -179,6 +180,15 @@ class GuestWorld:
         return types.StructType(type.name, type.size, tuple(fields))
 
     # --- names
+
+    def names_like(self, name: str) -> list[str]:
+        """Return names of C++ and Rust, as people write them, that may be meant by one that no
+        function has.
+
+        Args:
+            name: the name.
+        """
+        return names_like(self.machine.symbols, name)
 
     def names(self) -> Sequence[str]:
         """Return the names of functions and data."""

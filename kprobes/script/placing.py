@@ -218,6 +218,7 @@ def _found(front: Front, point: Point, world: GuestWorld, unsafe: bool) -> Itera
         )
     if not some:
         known = [symbol.name for symbol in world.machine.symbols]
+        known += world.names_like(point.function)
         _missing(front, world, point, _no_matches(point), known)
 
 

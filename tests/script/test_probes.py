@@ -992,6 +992,14 @@ def test_names_as_people_write_them(place: str, hit: list[int]) -> None:
             assert sorted(s.maps[""]) == [0x10000 + n for n in hit]
 
 
+@pytest.mark.parametrize("probe", ['uprobe:*:cpp:"bank::withdrwa"', 'uprobe:*:"bnak::withdraw(int)"', "kprobe:bank::withdrav"])
+def test_mistyped_names_of_cpp_get_a_hint(probe: str) -> None:
+    """Names of C did; those of C++ and Rust were compared as they are mangled."""
+    with UnicornMachine.from_code("ret; nop; " * 6, arch="arm64", base=0x10000, symbols={n: (a, 4) for n, a in WRITTEN.items()}) as m, \
+            Kprobes(m) as k, pytest.raises(ScriptError, match=r"; did you mean bank::withdraw\?"):
+        k.script(f"{probe} {{ @ = count(); }}")
+
+
 def test_symbols_are_shown_as_people_write_them() -> None:
     """As in bpftrace, unless the setting cpp_demangle says otherwise."""
     text = 'uprobe:*:"b*::*" { @s[usym(reg("pc"))] = count(); @u[ustack(1)] = count(); }'
