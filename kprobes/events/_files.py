@@ -30,6 +30,7 @@ kprobe_events, dynamic_events - definitions, a line each; Create/append/remove/s
 \tfetcharg: (%<register>|$stack<N>|$stack|$retval|$comm|$arg<N>),
 \t          @<address>, @<symbol>[+|-<offset>], \\imm-value, \\"imm-string",
 \t          +|-[u]<offset>(<fetcharg>)
+\tkernel return probes support: $retval, $arg<N>, $comm
 \ttype: s8/16/32/64, u8/16/32/64, x8/16/32/64, f32/64, char, string, ustring, symbol, symstr,
 \t      b<width>@<offset>/<size>, <type>\\[<array-size>\\]
 kprobe_profile - hits and misses of each event

@@ -199,3 +199,15 @@ def test_files_that_are_not_there(k: Kprobes) -> None:
             files.write(name, text)
         assert raised.value.errno == 22
     assert {name: isinstance(files.read(name), str) for name in files.names()} == dict.fromkeys(files.names(), True)
+
+
+def test_what_a_return_event_takes_is_in_the_readme(k: Kprobes) -> None:
+    """Scripts for Linux (kretprobe_entry_arg.tc) look for the line; $arg1 is the value at entry."""
+    files = k.events.files
+    (line,) = [line for line in files.read("README").splitlines() if "kernel return probes support:" in line]
+    fetches = line.partition(":")[2].replace("<N>", "1").replace(",", "").split()
+    assert fetches == ["$retval", "$arg1", "$comm"]
+    files.write("kprobe_events", "r:f fib " + " ".join(f"a{n}={fetch}" for n, fetch in enumerate(fetches)) + "\n")
+    files.write("events/kprobes/f/enable", "1")
+    k.machine.call("fib", 5)
+    assert re.search(r"f: \(.* <- fib\) a0=0x5 a1=0x5 a2=\"", files.read("trace").splitlines()[-1])
