@@ -37,7 +37,7 @@ class ResultReader(Protocol):
 
 @frozen
 class PlacedArguments:
-    """What registers and stack have at a function's entry.
+    """The registers and the stack at the entry of a function that is called.
 
     Attributes:
         registers: name -> value.

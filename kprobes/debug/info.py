@@ -34,7 +34,7 @@ from .numbers import number, single_of_double
 from .passing import Arrival, FunctionEntry, c_convention, is_copied, is_of_btf, result_of
 from .places import SourceFrame, frames, told
 from .placing import ParameterPart
-from .prototypes import CallConvention, parsed
+from .prototypes import FunctionConvention, parsed
 from .registers import facts, register
 from .scopes import (
     FrameVariables,
@@ -490,7 +490,7 @@ class DebugInfo:
             types = function.prototype()
         return TypedCall(self, self._machine, types, arguments)
 
-    def _convention_at(self, address: int, variadic: bool) -> CallConvention:
+    def _convention_at(self, address: int, variadic: bool) -> FunctionConvention:
         """Return how a C function is called, as far as its file says it.
 
         Where that file is not known, all loaded ones have to agree; where there is none, functions

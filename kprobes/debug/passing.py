@@ -32,7 +32,7 @@ from .copying import NotTold, is_copied_by_function, tells_copying
 from .expression import UnknownValue
 from .file import DAMAGE, children, text
 from .placing import ByReference, NotKnown, ParameterPart, is_empty
-from .prototypes import CallConvention, Prototype
+from .prototypes import FunctionConvention, Prototype
 from .registers import facts, has_windows, register
 from .scopes import Variable
 from .signatures import type_entry
@@ -178,7 +178,7 @@ def c_convention(
     results: Results | None,
     by_reference: ByReference,
     variadic: bool,
-) -> CallConvention:
+) -> FunctionConvention:
     """Return how C functions of a file are called.
 
     Args:
@@ -196,7 +196,7 @@ def c_convention(
             raise NotKnown(f"how {arch.name} passes other types than words is not known")
         return rules(types, result, by_reference)
 
-    return CallConvention(
+    return FunctionConvention(
         parameters, lambda type: result_parts(arch, way, variadic, results, type, by_reference)
     )
 
@@ -260,7 +260,7 @@ class FunctionEntry:
         variadic = self._is_variadic()
         if self._language() == _RUST:
             tried = self._is_tried_rustc()
-            how = CallConvention(
+            how = FunctionConvention(
                 lambda types, result: rust_parts(types, result, tried),
                 lambda type: rust_result(type, tried),
             )

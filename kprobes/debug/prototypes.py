@@ -39,7 +39,7 @@ _DECLARATION: Final = re.compile(r"([^()]*)\(([^()]*)\)\s*;?\s*")
 
 
 @frozen
-class CallConvention:
+class FunctionConvention:
     """How functions of a file and a language are called. Both raise NotKnown where a type is not
     understood.
 
@@ -66,11 +66,11 @@ class Prototype:
     result: CType
     parameters: tuple[CType, ...]
     variadic: bool
-    convention: CallConvention
+    convention: FunctionConvention
 
 
 def parsed(
-    text: str, arch: Arch, type_named: Callable[[str], CType], convention: CallConvention
+    text: str, arch: Arch, type_named: Callable[[str], CType], convention: FunctionConvention
 ) -> Prototype:
     """Read a prototype as C writes it: "double pow(double, double)". Names may be left out.
 
