@@ -19,6 +19,7 @@ from ..arch._base import Arch, Order, Results
 from .convention_arm import ArmRules
 from .convention_arm64 import Arm64Rules
 from .convention_mips import MipsRules
+from .convention_ppc64 import Ppc64Rules
 from .convention_riscv import RiscvRules
 from .convention_s390x import S390xRules
 from .placing import (
@@ -100,6 +101,8 @@ def call_rules(arch: Arch, way: str, is_variadic: bool) -> PassingRules | None:
         if known.real_flags:
             real = {"counted": 0, "single registers": 4, "registers": 8}.get(way)
         return RiscvRules(arch, real, known.first_real_argument)
+    if known.convention == "doublewords":
+        return Ppc64Rules(arch)
     if known.convention == "small values":
         return S390xRules(arch)
     if known.convention == "slots":

@@ -470,10 +470,11 @@ class FunctionEntry:
 
     def _does_not_tell(self, ops: Sequence[Any]) -> bool:
         """Return True for a location that names a register that is not known here, has pieces of
-        which some are nowhere, or pieces on an architecture where compilers differ about their
-        order.
+        which some are nowhere, pieces on an architecture where compilers differ about their order,
+        or a place in the frame where functions store registers that pass arguments.
 
-        LLVM's may have the others at wrong offsets, too. At the entry all bytes are somewhere.
+        LLVM's pieces may be at wrong offsets, too. At the entry all bytes are somewhere. GCC names
+        memory for a structure of which the function has yet to store the first words.
 
         Args:
             ops: the location's operations.
@@ -482,6 +483,9 @@ class FunctionEntry:
         if _has_gaps(ops):
             return True
         if facts(self._arch).pairs_reversed and "DW_OP_piece" in names:
+            return True
+        abi = self._arch.abi
+        if abi is not None and abi.reserve and any(map(_OF_A_FRAME.fullmatch, names)):
             return True
         return any(
             _REGISTER.fullmatch(op.op_name) and register(self._arch, self._number(op)) is None

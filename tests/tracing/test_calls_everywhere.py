@@ -20,9 +20,9 @@ from kprobes import EventError, Kprobes, QemuMachine, UnicornMachine
 
 COUNT = int(os.environ.get("CALLS", "1"))  #: programs for each architecture
 #: the usual ones of those that Unicorn runs; the others by hand
-FOREIGN = ("loongarch64",)  #: those that no Unicorn runs
-USUAL = ("riscv64", "riscv64 soft", "riscv32", "s390x", "arm64", "arm64be", "x86_64", "mips64", "mips32el", "arm", "armeb soft", "cortexm")
-USUAL_GNU = ("riscv64", "s390x", "arm64", "mips32", "arm", "arm soft", "armeb")
+FOREIGN = ("loongarch64", "ppc64le")  #: those that no Unicorn runs
+USUAL = ("riscv64", "riscv64 soft", "riscv32", "s390x", "arm64", "arm64be", "x86_64", "mips64", "mips32el", "arm", "armeb soft", "cortexm", "ppc64")
+USUAL_GNU = ("riscv64", "s390x", "arm64", "mips32", "arm", "arm soft", "armeb", "ppc64", "ppc64le")
 GNU_KINDS = [target for target in GNU_TARGETS if target in USUAL_GNU or COUNT > 1]
 KINDS = [target for target in TARGETS if target in USUAL or COUNT > 1]
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(find_spec("ziglang") is None, reason="there is n
 
 def same(mine: Any, kept: Any) -> bool:
     """Whether two values are equal, but for members that are not kept; a NaN, of a union's bytes, is equal to another."""
-    if mine is None:
+    if mine is None or mine == "(not kept)":
         return True
     if isinstance(kept, dict):
         return mine.keys() == kept.keys() and all(same(mine[name], value) for name, value in kept.items())
@@ -65,7 +65,8 @@ def compared(target: str, seed: int, level: int, folder: Path, cpp: bool, with_g
         for kept in events:
             keeping[kept] = k.event(f"p:k_{kept} after_all {kept}")
         if foreign:
-            m.run(until=m.symbols["finished"].address)
+            behind = 8 if target == "ppc64le" else 0  # its local entry, to which calls within a program go
+            m.run(until=m.symbols["finished"].address + behind)
         else:
             m.call("driver")
         for kept, event in events.items():

@@ -21,4 +21,5 @@ PPC32 = evolve(
     real_flags=(FLAGS,),
     result_flags=RESULTS,
 )
-ROWS = {"ppc": PPC32, "ppc64": PPC, "ppc64le": PPC}
+PPC64LE = evolve(PPC, convention="doublewords")
+ROWS = {"ppc": PPC32, "ppc64": evolve(PPC64LE, pairs_reversed=True), "ppc64le": PPC64LE}
