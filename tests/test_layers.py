@@ -400,7 +400,7 @@ NUMBERINGS = {
     "machine.unicorn.host": "names in Unicorn's library",
     "machine.unicorn.process": "Unicorn's numbers of segment registers",
     "machine.ia64": "the engine of this one architecture",
-    "machine.remote.files": "names of ELF's tags",
+    "machine.remote.files": "names of ELF's tags", "debug.unwind_tables": "the name of a section",
     "native": "hosts", "programs.host": "hosts", "programs.hostclock": "hosts", "programs.native": "an option of LLVM's",
     "programs.object.registers": "whose structures foreign objects name, in a message",
 }

@@ -1,7 +1,7 @@
 """Walks stacks by call frame information (DWARF 5, 6.4): return addresses and callers' registers.
 
 `.eh_frame` and `.debug_frame` of every file that a machine has loaded are read, and where they have
-nothing of some code, SFrame and ORC (unwind_tables.py); where code has none of them, the frame
+nothing of some code, other tables (unwind_tables.py); where code has none of them, the frame
 pointer is followed, on architectures that have such a convention.
 
 SPARC's functions with a register window have their caller's registers in the window above, in the
@@ -59,7 +59,7 @@ class UnwindRow:
 
 
 class Frames:
-    """The unwind information of one file: call frame information, SFrame and ORC.
+    """The unwind information of one file: call frame information, and other tables.
 
     Args:
         file: the file.
@@ -72,7 +72,7 @@ class Frames:
         self._tables = tables_of(file)
 
     def row(self, pc: int) -> UnwindRow | None:
-        """Return the row for an instruction: of call frame information, else of SFrame or ORC.
+        """Return the row for an instruction: of call frame information, else of another table.
 
         Args:
             pc: guest address of the instruction.

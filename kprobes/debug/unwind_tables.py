@@ -1,16 +1,20 @@
-"""SFrame and ORC: unwind information for code that has no call frame information.
+"""SFrame, ORC and Arm's index: unwind information for code that has no call frame information.
 
 SFrame (`.sframe`, versions 1 and 2) is what gas writes with --gsframe: where the caller's frame and
 its frame pointer are, for x86-64 and AArch64. ORC (`.orc_unwind`, `.orc_unwind_ip`) is the same for
-Linux's text on x86-64. Damaged tables, and rows of kinds that are not known here, give no row.
+Linux's text on x86-64. Arm's compilers write `.ARM.exidx` of all code: how an exception leaves a
+function, in the place of a call. Damaged tables, and rows of kinds that are not known here, give no
+row.
 Source: the SFrame specification (sourceware.org/binutils/docs/sframe-spec.html); Linux,
-Documentation/arch/x86/orc-unwinder.rst.
+Documentation/arch/x86/orc-unwinder.rst; Exception Handling ABI for the Arm Architecture (EHABI32).
 """
 
 from __future__ import annotations
 
 import bisect
 import struct
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from attrs import frozen
@@ -19,7 +23,7 @@ from elftools.dwarf.structs import DWARFStructs
 from elftools.elf.elffile import ELFFile
 
 from ..image import LoadedFile
-from .file import DAMAGE, elf_of
+from .file import DAMAGE, elf_of, loaded_bytes
 
 _MAGIC: Final = 0xDEE2
 
@@ -92,7 +96,7 @@ class TableRow:
 
 
 class UnwindTable(Protocol):
-    """A table of unwind information of one file: SFrame's or ORC's."""
+    """A table of unwind information of one file: SFrame's, ORC's or Arm's."""
 
     def row(self, address: int) -> TableRow | None:
         """Return the row for a link address; None where there is none.
@@ -103,9 +107,11 @@ class UnwindTable(Protocol):
 
 
 def tables_of(file: LoadedFile) -> list[UnwindTable]:
-    """Return a file's SFrame and ORC tables; [] where it has none. Damaged ones are left out."""
+    """Return a file's tables of SFrame, ORC and Arm; [] where it has none. Damaged ones are left
+    out.
+    """
     found: list[UnwindTable] = []
-    for make in (_sframe, _orc):
+    for make in (_sframe, _orc, partial(_arm_index, file)):
         try:
             table = make(elf_of(file))
         except DAMAGE:
@@ -342,6 +348,230 @@ class Orc:
         if base == _ORC_SP_INDIRECT:
             return CFARule(expr=[0x77, 0, 0x06, 0x11, *_leb(offset), 0x22])
         return None
+
+
+# --- Arm's index of functions
+
+_SP, _LINK, _PC = 13, 14, 15
+_CANNOT_UNWIND: Final = 1  #: an entry of a function that nothing leaves by an exception
+_OWN: Final = 1 << 31  #: a word that has operations, and no offset
+
+
+def _arm_index(file: LoadedFile, elf: ELFFile) -> ArmIndex | None:
+    """Return a file's index of functions; None where it has none, or is not linked.
+
+    Args:
+        file: the file.
+        elf: pyelftools' view of it.
+
+    Raises:
+        errors in DAMAGE: it is damaged.
+    """
+    section = elf.get_section_by_name(".ARM.exidx")
+    if section is None or elf["e_machine"] != "EM_ARM" or elf["e_type"] == "ET_REL":
+        return None
+    order: Literal["little", "big"] = "little" if elf.little_endian else "big"
+    return ArmIndex(section.data(), section["sh_addr"], order, partial(loaded_bytes, file))
+
+
+class ArmIndex:
+    """The table of section .ARM.exidx, and operations that it refers to in .ARM.extab."""
+
+    def __init__(
+        self,
+        entries: bytes,
+        address: int,
+        order: Literal["little", "big"],
+        read: Callable[[int, int], bytes],
+    ) -> None:
+        """Read where functions begin.
+
+        Args:
+            entries: contents of .ARM.exidx.
+            address: its link address.
+            order: byte order of its words.
+            read: (link address, size) -> bytes of the file's segments.
+        """
+        self._order = order
+        self._read = read
+        count = len(entries) // 4
+        prefix = "<" if order == "little" else ">"
+        words = struct.unpack_from(f"{prefix}{count}I", entries)
+        self._starts = [
+            _relative(word, address + 8 * n) for n, word in enumerate(words[: 2 * (count // 2) : 2])
+        ]
+        self._words = words[1::2]
+        self._at = address
+        self._structs = DWARFStructs(order == "little", 32, 4)
+
+    def row(self, address: int) -> TableRow | None:
+        """Return the row for a link address in a call: one below an instruction's. None: there is
+        none, or the address is an instruction's, where the frame may be half made.
+        """
+        if not address & 1:
+            return None
+        n = bisect.bisect_right(self._starts, address) - 1
+        if n < 0:
+            return None
+        word = self._words[n]
+        if word == _CANNOT_UNWIND:
+            return TableRow(
+                CFARule(_SP, 0), {_LINK: RegisterRule("UNDEFINED")}, _LINK, self._structs
+            )
+        return self._left(self._operations(word, self._at + 8 * n + 4))
+
+    def _operations(self, word: int, at: int) -> bytes:
+        """Return the operations of an entry, one after the other.
+
+        Args:
+            word: the entry's second word.
+            at: its link address.
+
+        Raises:
+            ValueError: it is of a kind that is not known here, or refers to where nothing is.
+        """
+        if word & _OWN:
+            return word.to_bytes(4, "big")[1:]
+        place = _relative(word, at)
+        first = self._word(place)
+        if not first & _OWN:  # a routine of the language, behind which GNU's have operations
+            place += 4
+            return self._following(place, self._word(place) >> 24, 3)
+        kind = first >> 24 & 15
+        if kind == 0:
+            return first.to_bytes(4, "big")[1:]
+        if kind > 2:
+            raise ValueError("an entry of the index is of no known kind")
+        return self._following(place, first >> 16 & 0xFF, 2)
+
+    def _following(self, place: int, count: int, first: int) -> bytes:
+        """Return the operations of a word and of those behind it.
+
+        Args:
+            place: link address of the word.
+            count: how many words follow.
+            first: how many operations the word has, in its lowest bytes.
+        """
+        words = [self._word(place + 4 * n).to_bytes(4, "big") for n in range(count + 1)]
+        return b"".join(words)[4 - first :]
+
+    def _word(self, address: int) -> int:
+        """Return a word of the file's segments.
+
+        Raises:
+            ValueError: nothing is there.
+        """
+        data = self._read(address, 4)
+        if not data:
+            raise ValueError("the index refers to where nothing is")
+        return int.from_bytes(data, self._order)
+
+    def _left(self, operations: bytes) -> TableRow | None:
+        """Return the row that operations amount to; None: one is of a kind that is not known here,
+        or they find no return address.
+
+        Raises:
+            IndexError: they end within an operation.
+        """
+        base, offset = _SP, 0
+        places = dict[int, int]()  # register -> bytes from `base` to where it is kept
+        for operation in _arm_operations(operations):
+            if operation is None or (operation.base is not None and places):
+                return None
+            if operation.base is not None:
+                base, offset = operation.base, 0
+            for register in operation.popped:
+                places[register] = offset
+                offset += 4
+            offset += operation.added
+        link = places.pop(_PC, places.get(_LINK))
+        if link is None or _SP in places:
+            return None
+        places[_LINK] = link
+        rules = {
+            register: RegisterRule("OFFSET", place - offset) for register, place in places.items()
+        }
+        return TableRow(CFARule(base, offset), rules, _LINK, self._structs)
+
+
+class _ArmOperation(NamedTuple):
+    """One step of leaving a function.
+
+    Attributes:
+        popped: registers that are read from the stack, the lowest address first.
+        added: bytes that are added to the stack pointer behind them.
+        base: the register that the stack pointer becomes before all this; None: it stays.
+    """
+
+    popped: tuple[int, ...] = ()
+    added: int = 0
+    base: int | None = None
+
+
+def _arm_operations(data: bytes) -> Iterator[_ArmOperation | None]:
+    """Yield the operations of a function of Arm's index; None for one that is not known here.
+
+    Source: EHABI32, section 10.3, "Frame unwinding instructions".
+
+    Raises:
+        IndexError: they end within an operation.
+    """
+    at = 0
+    while at < len(data):
+        code = data[at]
+        at += 1
+        if code < 0x40:
+            yield _ArmOperation(added=4 * code + 4)
+        elif code < 0x80:
+            yield _ArmOperation(added=-4 * (code & 0x3F) - 4)
+        elif code < 0x90:
+            mask = (code & 15) << 8 | data[at]
+            at += 1
+            yield _ArmOperation(_registers(mask, 4)) if mask else None
+        elif code < 0xA0:
+            yield None if code & 15 in (_SP, _PC) else _ArmOperation(base=code & 15)
+        elif code < 0xB0:
+            link = (_LINK,) if code & 8 else ()
+            yield _ArmOperation((*range(4, 5 + (code & 7)), *link))
+        elif code == 0xB0:
+            return
+        elif code == 0xB1:
+            mask = data[at]
+            at += 1
+            yield _ArmOperation(_registers(mask, 0)) if 0 < mask < 16 else None
+        elif code == 0xB2:
+            number = shift = 0
+            more = True
+            while more:
+                number |= (data[at] & 0x7F) << shift
+                more = data[at] >= 0x80
+                shift += 7
+                at += 1
+            yield _ArmOperation(added=0x204 + 4 * number)
+        elif code in (0xB3, 0xC8, 0xC9):  # registers of VFP; FSTMFDX keeps a word more
+            count = (data[at] & 15) + 1
+            at += 1
+            yield _ArmOperation(added=8 * count + 4 * (code == 0xB3))
+        elif code & 0xF8 in (0xB8, 0xD0):
+            yield _ArmOperation(added=8 * (code & 7) + 8 + 4 * (code < 0xC0))
+        else:
+            yield None
+
+
+def _registers(mask: int, first: int) -> tuple[int, ...]:
+    """Return the registers of a mask, of which the lowest bit stands for `first`."""
+    return tuple(first + n for n in range(12) if mask >> n & 1)
+
+
+def _relative(word: int, place: int) -> int:
+    """Return the address that a word of 31 bits is an offset to.
+
+    Args:
+        word: the word; its highest bit does not count.
+        place: link address of the word.
+    """
+    offset = (word & 0x7FFFFFFF) - ((word & 0x40000000) << 1)
+    return place + offset & 0xFFFFFFFF
 
 
 def _leb(number: int) -> bytes:
