@@ -262,6 +262,9 @@ def test_hover_boxes_of_long_names_stay_in_the_window(browser: Browser, tmp_path
             box = browser.ask("(r => [r.left, r.top, r.right, r.bottom])(document.getElementById('tip').getBoundingClientRect())")
             assert box[0] >= 0 and box[1] >= 0 and box[2] <= width and box[3] <= height, (share, box)
             assert box[2] - box[0] > min(300, width / 2), "squeezed"
+        browser.click(left + wide * .2, top + 57)
+        assert browser.ask(f"{CHART}.querySelector('.details strong').textContent") == "geo::Table::find"
+        assert browser.ask(f"{CHART}.querySelector('.details details code').textContent") == name
 
 
 def test_a_page_opens_at_its_beginning(browser: Browser, demo: str) -> None:
@@ -299,6 +302,7 @@ def test_a_page_of_coverage(browser: Browser, size: tuple[int, int], tmp_path: P
     sources = {str(source): SourceCoverage(Counter({n: n % 7 for n in range(2, 30_000, 2)}), {LONG: (70, 3), "other": (900, 0)}),
                "gone.c": SourceCoverage(Counter({5: 0}), {})}
     (path := tmp_path / "x.html").write_bytes(coverage_page(sources, tmp_path))
+    del browser.errors[:]
     for dark in (False, True):
         browser.show(f"{path.as_uri()}?theme={'dark' if dark else 'light'}", *size)  # one that was chosen before is kept
         assert "1 of 2 files could not be read" in browser.ask("document.querySelector('.warning').textContent")

@@ -200,8 +200,9 @@ const kp = (() => {
 
   // Details of one thing: a heading, and rows of (name, value).
   const details = (element, head, rows) => element.replaceChildren(
-    ...(head ? [el("strong", {}, head), el("dl", {}, ...rows.filter(([, value]) => value !== "" && value != null)
-      .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, String(value))]))] : []));
+    ...(head ? [el("strong", {}, brief(head, 160)), el("dl", {}, ...rows.filter(([, value]) => value !== "" && value != null)
+      .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, String(value))])),
+    ...(head.length > 160 ? [el("details", {}, el("summary", {}, "whole name"), el("code", {}, head))] : [])] : []));
 
   // A table whose head sorts. columns: [name, is a number, value of a row, its text]; picked: called with a row.
   const table = (columns, rows, sorted, picked) => {

@@ -102,7 +102,7 @@ kp.views.callgraph = (place, data) => {
   };
   const pick = (n) => {
     picked = n;
-    const by = (way) => edges.filter((each) => each[1 - way] === n && each[way] !== n).sort((a, b) => b[2] - a[2]).slice(0, 12).map((each) => `${data.names[each[way]]} (${kp.number(each[2])})`).join(", ");
+    const by = (way) => edges.filter((each) => each[1 - way] === n && each[way] !== n).sort((a, b) => b[2] - a[2]).slice(0, 12).map((each) => `${kp.brief(data.names[each[way]])} (${kp.number(each[2])})`).join(", ");
     kp.details(details, data.names[n], [["of its own", kp.amount(data.own[n], data.unit)], ["with what it calls", kp.amount(data.weight[n], data.unit)], ["called by", by(0)], ["calls", by(1)], ["itself", self(n).join("")]]);
     mark();
   };

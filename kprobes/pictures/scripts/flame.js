@@ -200,7 +200,7 @@ kp.views.flame = (place, data) => {
     tree.compares ? `before: ${kp.amount(tree.wasTotal[n], tree.unit)}, ${kp.percent(tree.wasTotal[n], tree.wasTotal[0])}` : ""];
   const path = (n) => { const out = []; for (; n > 0; n = tree.parent[n]) out.push(label(n)); return out.reverse(); };
   const tell = () => {
-    if (focus) kp.details(details, label(focus), [[tree.unit, lines(focus).filter(Boolean).join("; ")], [reversed ? "calls" : "called by", path(tree.parent[focus]).join(" › ")]]);
+    if (focus) kp.details(details, label(focus), [[tree.unit, lines(focus).filter(Boolean).join("; ")], [reversed ? "calls" : "called by", path(tree.parent[focus]).map((name) => kp.brief(name)).join(" › ")]]);
     else details.replaceChildren("Click a frame to zoom into it; pointing at one shows its numbers.");
   };
   const at = (event) => {
