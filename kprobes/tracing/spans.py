@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any
 
 from .timeline import BEGIN, END, Spans, clean, task_name
@@ -62,6 +63,16 @@ class _SpanWriter:
         """
         spans = Spans(self._trace)
         readable = self._trace.readable
+        callers = lru_cache(1 << 12)(lambda address: readable(self._trace.name(address)))
+        stacks = lru_cache(1 << 12)(lambda each: tuple(map(readable, self._trace.names(each))))
+        wheres = lru_cache(1 << 12)(
+            lambda task, cpu: [
+                _attribute("thread.name", task_name(spans.tasks[task])),
+                _attribute("cpu", cpu),
+            ]
+        )
+        fields = [[field.name for field in info.fields] for info in self._trace.events]
+        functions = [readable(info.function) for info in self._trace.events]
         calls: list[list[dict[str, Any]]] = [[] for _ in spans.tasks]
         for marks in spans:
             left = list(marks.left)
@@ -71,11 +82,11 @@ class _SpanWriter:
                     self._end(calls[left.pop(0)[1]].pop(), marks.times[place])
                 info = self._trace.events[event]
                 phase = marks.phase(place, event)
-                found = dict(zip([field.name for field in info.fields], values, strict=True))
+                found = dict(zip(fields[event], values, strict=True))
                 if info.kind != "p":
-                    found["caller"] = readable(self._trace.name(caller))
+                    found["caller"] = callers(caller)
                 if stack:
-                    found["stack"] = tuple(map(readable, self._trace.names(stack)))
+                    found["stack"] = stacks(stack)
                 if phase == END:
                     span = calls[task].pop()
                     span["attributes"] += [
@@ -83,13 +94,12 @@ class _SpanWriter:
                     ]
                     self._end(span, marks.times[place])
                     continue
-                name = readable(info.function) if phase == BEGIN else info.name
+                name = functions[event] if phase == BEGIN else info.name
                 span = self._begin(
                     name, marks.times[place], calls[task][-1] if calls[task] else None
                 )
                 span["attributes"] = [
-                    _attribute("thread.name", task_name(spans.tasks[task])),
-                    _attribute("cpu", cpu),
+                    *wheres(task, cpu),
                     *(_attribute(name, value) for name, value in found.items()),
                 ]
                 if phase == BEGIN:
@@ -113,7 +123,7 @@ class _SpanWriter:
         span = {
             "traceId": self._id,
             "spanId": f"{self._count:016x}",
-            "name": clean(name),
+            "name": _cleaned(name),
             "kind": INTERNAL,
             "startTimeUnixNano": str(self._trace.epoch + time),
         }
@@ -145,21 +155,29 @@ class _SpanWriter:
 
 def _attribute(name: str, value: Any) -> dict[str, Any]:
     """Return OTLP's KeyValue object of a name and a value."""
-    return {"key": clean(name), "value": _any(value)}
+    return {"key": _cleaned(name), "value": _any(value)}
+
+
+@lru_cache(1 << 12)
+def _cleaned(text: str) -> str:
+    """Return a text without characters that control a terminal."""
+    return str(clean(text))
 
 
 def _any(value: Any) -> dict[str, Any]:
     """Return a value as OTLP's AnyValue. An integer that does not fit its 64 bits with a sign, an
     infinity and NaN become text, and None "(fault)".
     """
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
+        return {"intValue": str(value)}
+    if isinstance(value, str):
+        return {"stringValue": _cleaned(value)}
     if isinstance(value, tuple):
         return {"arrayValue": {"values": [_any(each) for each in value]}}
     if isinstance(value, dict):
         return {"kvlistValue": {"values": [_attribute(name, each) for name, each in value.items()]}}
     if isinstance(value, float) and value - value == 0:
         return {"doubleValue": value}
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
-        return {"intValue": str(value)}
-    return {"stringValue": "(fault)" if value is None else str(clean(value))}
+    return {"stringValue": "(fault)" if value is None else str(value)}
