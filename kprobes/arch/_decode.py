@@ -130,9 +130,8 @@ class Row:
                 if self.displace is not None
                 else insn.displace
             )
-            insn = evolve(
-                insn, simulate=partial(_simulate, self.simulate, insn, fields), displace=displace
-            )
+            simulate = partial(_simulate, self.simulate, insn, fields)
+            insn = insn.changed(simulate=simulate, displace=displace)
         return insn
 
 

@@ -20,6 +20,7 @@ from arches import (
     programs_of,
 )
 from attrs import evolve
+from attrs.exceptions import FrozenInstanceError
 
 from kprobes import BadArgument, UnicornMachine, Unsupported
 from kprobes import arch as architectures
@@ -164,3 +165,14 @@ def test_a_misspelt_capability_is_an_error() -> None:
     with pytest.raises(ValueError, match="no capability 'optimise': did you mean 'optimize'"):
         declare("mips", "optimise")
     assert len(noted) == 2
+
+
+def test_changed_instructions_are_as_attrs_evolves_them() -> None:
+    """And the instruction itself is what it was."""
+    insn = get("arm").decode(bytes.fromhex("08bdc046"), 0x1001)  # pop {r3, pc}
+    before = evolve(insn)
+    changes = {"falls_through": True, "operand": 0x2000, "data": 4, "reject": "why", "body": b""}
+    assert insn.changed(**changes) == evolve(insn, **changes) != insn  # type: ignore[arg-type]
+    assert insn.changed() == insn == before and insn.changed() is not insn
+    with pytest.raises(FrozenInstanceError):
+        insn.changed().name = "other"  # type: ignore[misc]

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from attrs import evolve
-
 from ...errors import OutOfReach
 from ...regs import Regs
 from .. import _words as words
@@ -288,8 +286,8 @@ def to(
         align: PC is rounded down to a multiple of that first (BLX: 4).
         exchanges: True: the target is in the other instruction set.
     """
-    return lambda insn, **fields: evolve(
-        insn, target=(here(insn) & -align) + offset(**fields) & MASK, exchanges=exchanges
+    return lambda insn, **fields: insn.changed(
+        target=(here(insn) & -align) + offset(**fields) & MASK, exchanges=exchanges
     )
 
 
@@ -299,12 +297,12 @@ def goes(insn: Insn, c: int = 14, **_: int) -> Insn:
 
     In an IT block it is set as if the branch were unconditional.
     """
-    return evolve(insn, falls_through=c != 14)
+    return insn.changed(falls_through=c != 14)
 
 
 def computed(insn: Insn, **fields: int) -> Insn:
     """Return a jump through a register with its facts; through LR (`m`) it counts as a return."""
-    return evolve(goes(insn, **fields), indirect=fields.get("m") != LR)
+    return goes(insn, **fields).changed(indirect=fields.get("m") != LR)
 
 
 def reads(insn: Insn, address: int, size: int) -> Insn:
@@ -315,12 +313,12 @@ def reads(insn: Insn, address: int, size: int) -> Insn:
         address: of the operand.
         size: bytes of data that are read or written there.
     """
-    return evolve(insn, operand=address, data=size)
+    return insn.changed(operand=address, data=size)
 
 
 def refuse(insn: Insn, why: str) -> Insn:
     """Return the instruction as one that must not be probed, for the reason `why`."""
-    return evolve(insn, reject=why, body=b"", simulate=None)
+    return insn.changed(reject=why, body=b"", simulate=None)
 
 
 def stays(insn: Insn) -> OutOfReach:

@@ -15,8 +15,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from attrs import evolve
-
 from ...regs import Regs
 from .._base import Atomic, Insn, signed
 from .._decode import DecodeTable, Row, as_it_is
@@ -131,12 +129,12 @@ def it_rules(insn: Insn, c: int, k: int) -> Insn:
     """
     if c == 15 or (c == 14 and k.bit_count() != 1):
         return refuse(insn, UNPREDICTABLE)
-    return evolve(insn, together=5 - (k & -k).bit_length())
+    return insn.changed(together=5 - (k & -k).bit_length())
 
 
 def mov_rules(insn: Insn, d: int, m: int) -> Insn:
     """Return MOV; into PC (`d`) it is a jump, and from LR (`m`) a return."""
-    return evolve(insn, indirect=d == PC and m != LR, falls_through=d != PC)
+    return insn.changed(indirect=d == PC and m != LR, falls_through=d != PC)
 
 
 def add_rules(insn: Insn, d: int, m: int) -> Insn:
@@ -177,7 +175,7 @@ T16 = (  # A6.2
     row("01001 ttt iiiiiiii", "LDR literal", ldr_short,
         extra=lambda insn, i, **_: arm.reads(insn, literal(insn, 1, 4 * i), 4)),
     row("10100 ddd iiiiiiii", "ADR", adr_short, displace=away.adr,
-        extra=lambda insn, i, **_: evolve(insn, operand=literal(insn, 1, 4 * i))),
+        extra=lambda insn, i, **_: insn.changed(operand=literal(insn, 1, 4 * i))),
     row("1011 00i1 iiiii nnn", "CBZ", cbz, displace=away.cbz, extra=to(cbz_label)),
     row("1011 10i1 iiiii nnn", "CBNZ", cbnz, displace=away.cbz, extra=to(cbz_label)),
     row("1011 1101 rrrrrrrr", "POP", pop, displace=as_it_is, falls_through=False),
