@@ -90,10 +90,8 @@ class DwarfFacts:
         x87: numbers of x87's registers, st0 first; they are in `others`.
         convention: how C functions are called, where debugging knows all of it: "sysv" (x86-64),
             "aapcs64", "aapcs32", "flattened" (RISC-V, LoongArch), "small values" (s390x), "slots"
-            (MIPS), "doublewords" (64-bit PowerPC); or how 32-bit C functions get integers of one
-            and two words: "stack" (all parameters are on the stack, one behind the other), "pairs
-            and addresses" (two words are in registers of which the first is even, or on the stack
-            at a multiple of 8; of structures the address is passed).
+            (MIPS), "doublewords" (64-bit PowerPC), "pairs and addresses" (32-bit PowerPC), "stack"
+            (i386).
         real_flags: what of an architecture's files may say how functions get floating-point
             numbers, in the order in which it counts; (): nothing does, or there is one way.
         result_flags: how files say where functions return structures; None: it is as `Abi.results`

@@ -1,10 +1,10 @@
 """The places where C functions find their parameters: whole lists of them, floating-point numbers
 and structures among them.
 
-The System V ABI of x86-64 (3.2.3) is here as a whole, and those of other architectures are in
-modules of their own. Of i386 and 32-bit PowerPC there are integers of one and two words. Elsewhere
-a parameter behind one that takes more than a word is not known. Of Rust's own convention, which has
-no standard, there is what rustc does on x86-64 in all versions, and in those that have been tried.
+The System V ABI of x86-64 (3.2.3) is here, and those of other architectures are in modules of their
+own. Where there is none, a parameter behind one that takes more than a word is not known. Of Rust's
+own convention, which has no standard, there is what rustc does on x86-64 in all versions, and in
+those that have been tried.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from typing import Final
 
 from attrs import define, evolve, frozen
 
-from ..arch._base import Arch, Order, Results
+from ..arch._base import Arch, Results
 from .convention_arm import ArmRules
 from .convention_arm64 import Arm64Rules
+from .convention_i386 import I386Rules
 from .convention_mips import MipsRules
+from .convention_ppc import PpcRules
 from .convention_ppc64 import Ppc64Rules
 from .convention_riscv import RiscvRules
 from .convention_s390x import S390xRules
 from .placing import (
     MOST_DEEP,
     MOST_MEMBERS,
-    NO_VECTORS,
     WORDS,
+    ByReference,
     NotKnown,
     ParameterPart,
     PassingRules,
@@ -43,17 +45,11 @@ from .units import scopes_of
 _RUSTC: Final = re.compile(r"\brustc version 1\.(\d+)\.")
 _TRIED_RUSTC: Final = (95, 97)  #: first and last version 1.N of rustc: see is_tried_rustc()
 
-#: (types of the parameters, type of the result, whether a type is copied by a function) -> parts of
-#: each parameter
-Convention = Callable[
-    [Sequence[CType], CType, Callable[[CType], bool]], list[tuple[ParameterPart, ...]]
-]
 
-
-def convention(
+def call_rules(
     arch: Arch, way: str, is_variadic: bool, results: Results | None
-) -> Convention | None:
-    """Return the function that places all parameters of a call on an architecture.
+) -> PassingRules | None:
+    """Return the convention of C functions of an architecture.
 
     Args:
         arch: the architecture.
@@ -62,50 +58,30 @@ def convention(
         results: where functions of the file return structures; None: not known.
 
     Returns:
-        (types of the parameters, type of the result, by_reference) -> the parts of each parameter,
-        in order. by_reference(type) says whether C++ copies a type by a function of its own. It
-        raises NotKnown where a type is not understood. None: the architecture's convention is not
-        described here.
-    """
-    name = facts(arch).convention
-    if name in _INTEGERS:
-        rules = _INTEGERS[name]
-        rules = evolve(rules, reals=way or rules.reals)
-        return lambda types, result, by_reference: _integers(
-            arch, rules, results, types, result, by_reference
-        )
-    whole = call_rules(arch, way, is_variadic)
-    if whole is not None:
-        return whole.parameters
-    return _sysv if name == "sysv" else None
-
-
-def call_rules(arch: Arch, way: str, is_variadic: bool) -> PassingRules | None:
-    """Return the convention of an architecture whose whole is described in a module of its own.
-
-    Args:
-        arch: the architecture.
-        way: how the file's functions get floating-point numbers (RealFlags.ways); "": not told.
-        is_variadic: True for a function with `...`.
-
-    Returns:
-        None: the architecture has none.
+        None: it is not described here.
     """
     known = facts(arch)
-    if known.convention == "aapcs32":
+    name = known.convention
+    if name == "sysv":
+        return SysvRules()
+    if name == "stack":
+        return I386Rules(arch, results)
+    if name == "aapcs32":
         return ArmRules(arch, way, is_variadic)
-    if known.convention == "aapcs64":
+    if name == "aapcs64":
         return Arm64Rules(arch)
-    if known.convention == "flattened":
+    if name == "flattened":
         real: int | None = known.widest_real
         if known.real_flags:
             real = {"counted": 0, "single registers": 4, "registers": 8}.get(way)
         return RiscvRules(arch, real, known.first_real_argument)
-    if known.convention == "doublewords":
+    if name == "pairs and addresses":
+        return PpcRules(arch, way, results)
+    if name == "doublewords":
         return Ppc64Rules(arch)
-    if known.convention == "small values":
+    if name == "small values":
         return S390xRules(arch)
-    if known.convention == "slots":
+    if name == "slots":
         return MipsRules(arch, way, is_variadic)
     return None
 
@@ -131,18 +107,30 @@ def result_parts(
     Raises:
         NotKnown: the type or the architecture's convention is not understood.
     """
-    whole = call_rules(arch, way, is_variadic)
-    if whole is not None:
-        return whole.result(type, by_reference)
-    # of 64-bit architectures some return 16 bytes in memory (s390x, Alpha)
+    rules = call_rules(arch, way, is_variadic, results)
+    if rules is not None:
+        return rules.result(type, by_reference)
+    # of 64-bit architectures some return 16 bytes in memory (Alpha)
     if arch.bits == 32 and type.kind in ("int", "enum") and type.size == 8:
         return _pair_result(arch)
-    of_integers = _INTEGERS.get(facts(arch).convention)
-    if of_integers is not None and of_integers.structures == "address":
-        return _structure_result(arch, results, type, by_reference)
-    if facts(arch).convention != "sysv":
+    raise NotKnown(f"how {arch.name} returns it is not known")
+
+
+def _pair_result(arch: Arch) -> tuple[ParameterPart, ...]:
+    """Return the parts of an integer of 8 bytes as a function returns: the two result registers,
+    in the order in which memory would have the words.
+
+    Args:
+        arch: the guest's, of 32 bits.
+
+    Raises:
+        NotKnown: the second register is not known.
+    """
+    if arch.abi is None or len(arch.abi.returns) < 2:
         raise NotKnown(f"how {arch.name} returns it is not known")
-    return _sysv_result(type, by_reference)
+    return tuple(
+        ParameterPart("register", arch.bits // 8, name=name) for name in arch.abi.returns[:2]
+    )
 
 
 @define
@@ -178,47 +166,38 @@ class _Taken:
 
 # --- x86-64
 
+
+@frozen
+class SysvRules(PassingRules):
+    """The System V ABI of x86-64."""
+
+    def parameters(
+        self, types: Sequence[CType], result: CType, by_reference: ByReference
+    ) -> list[tuple[ParameterPart, ...]]:
+        """Return the parts of each parameter at the entry (PassingRules.parameters)."""
+        taken = _Taken(words=int(self.is_in_memory(result, by_reference)), stack=8)
+        return [_sysv_parameter(type, taken, by_reference) for type in types]
+
+    def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
+        """Return the parts of a result at the return (PassingRules.result)."""
+        return _sysv_result(type, by_reference)
+
+    def is_in_memory(self, type: CType, by_reference: ByReference) -> bool:
+        """Whether a result is in memory whose address the caller passes before the parameters."""
+        if type.kind not in ("struct", "union", "array") or is_empty(type):
+            return False
+        # whether C++ copies a large one by a function is not always told, and no matter
+        if type.kind != "array" and type.size <= _MOST_IN_REGISTERS and by_reference(type):
+            return True
+        return _MEMORY in _classes(type)
+
+
 _SYSV_WORDS: Final = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 #: classes of 8 bytes; _X87: of the 16 of a long double, which as a parameter are in memory; _NONE:
 #: bytes of no member, which are not passed
 _MEMORY, _X87, _WORD, _REAL, _NONE = "memory", "x87", "word", "real", ""
 _ON_STACK: Final = {_MEMORY, _X87}
 _MOST_IN_REGISTERS: Final = 16  # bytes of a structure
-
-
-def _sysv(
-    types: Sequence[CType], result: CType, by_reference: Callable[[CType], bool]
-) -> list[tuple[ParameterPart, ...]]:
-    """Return the parts of each parameter by the System V ABI of x86-64.
-
-    Args:
-        types: of the parameters, in order.
-        result: type of the result, whose address in memory may take the first register.
-        by_reference: type -> whether C++ copies it by a function of its own.
-
-    Raises:
-        NotKnown: a type is not understood.
-    """
-    taken = _Taken(words=int(has_hidden_argument(result, by_reference)), stack=8)
-    return [_sysv_parameter(type, taken, by_reference) for type in types]
-
-
-def has_hidden_argument(result: CType, by_reference: Callable[[CType], bool]) -> bool:
-    """Whether x86-64's System V ABI passes the address of a result before the first parameter.
-
-    Args:
-        result: type of the function's result.
-        by_reference: type -> whether C++ copies it by a function of its own.
-
-    Raises:
-        NotKnown: the type is not understood.
-    """
-    if result.kind not in ("struct", "union", "array") or is_empty(result):
-        return False
-    # whether C++ copies a large one by a function is not always told, and no matter
-    if result.kind != "array" and result.size <= _MOST_IN_REGISTERS and by_reference(result):
-        return True
-    return _MEMORY in _classes(result)
 
 
 def _sysv_parameter(
@@ -836,208 +815,3 @@ def _has_real(type: CType, depth: int) -> bool:
 
 
 # --- AArch64
-
-
-# ---- integers of one and two words
-
-
-@frozen
-class _IntegerRules:
-    """Rules for integers of two words on a 32-bit architecture.
-
-    Attributes:
-        even: True where the first of their two registers must be the 1st, 3rd, 5th .. of those for
-            parameters.
-        split: True where the first word may be in the last register, and the second on the stack.
-        align: bytes of which their offset on the stack is a multiple.
-        reals: how floating-point numbers of 4 and 8 bytes are counted: "stack" (all parameters are
-            on the stack, structures as well), "counted" (they take the words of integers of their
-            size, whether or not they are in these), "registers" (in 8 registers); "": not known.
-        structures: how structures and unions are passed: "address" (the address of a copy, as a
-            pointer); "": not known.
-    """
-
-    even: bool
-    split: bool
-    align: int
-    reals: str = ""
-    structures: str = ""
-
-
-_INTEGERS: Final = {
-    "pairs and addresses": _IntegerRules(even=True, split=False, align=8, structures="address"),
-    "stack": _IntegerRules(even=False, split=True, align=4, reals="stack"),
-}
-
-
-def _integers(
-    arch: Arch,
-    rules: _IntegerRules,
-    results: Results | None,
-    types: Sequence[CType],
-    result: CType,
-    by_reference: Callable[[CType], bool],
-) -> list[tuple[ParameterPart, ...]]:
-    """Return where parameters are on a 32-bit architecture: integers of one and two words.
-
-    Args:
-        arch: the guest's.
-        rules: what is done with integers of two words, floating-point numbers and structures.
-        results: where functions of the file return structures; None: not known.
-        types: of the parameters, in order.
-        result: type of the function's result.
-        by_reference: type -> whether C++ copies it by a function of its own.
-
-    Returns:
-        The parts of each; () for a floating-point number, which is not in the registers counted
-        here, unless the rules have it on the stack.
-
-    Raises:
-        NotKnown: a parameter, or the result, is of a type that the rules do not tell.
-    """
-    abi = arch.abi
-    assert abi is not None
-    taken = 0
-    if any(has_vector(type, 0) for type in (*types, result)):
-        raise NotKnown(NO_VECTORS)
-    if result.kind in ("struct", "union") and rules.structures == "address":
-        taken = int(_is_in_memory(results, result, by_reference))
-    elif result.kind != "void" and not (result.kind in (*WORDS, "float") and result.size <= 8):
-        raise NotKnown("how the function's result is returned is not known, and may move it")
-    at = abi.stack_args
-    out = list[tuple[ParameterPart, ...]]()
-    reals_taken = 0
-    for type in types:
-        if rules.reals == "stack" and type.kind not in WORDS:
-            size = _size_on_stack(type, by_reference)
-            out.append((ParameterPart("stack", type.size, offset=at),))
-            at += size
-            continue
-        real = type.kind == "float" and type.size in (4, 8)
-        if real and rules.reals == "registers":
-            if reals_taken == 8:
-                raise NotKnown(
-                    "more floating-point numbers come before it than there are registers"
-                )
-            reals_taken += 1
-            out.append(())
-            continue
-        behind = rules.structures == "address" and type.kind in ("struct", "union") and type.size
-        number = type.kind in WORDS and type.size in (1, 2, 4, 8)
-        if not (number or behind or (real and rules.reals == "counted")):
-            raise NotKnown("it or a parameter before it is no integer of one or two words")
-        whole = 4 if behind else type.size  # bytes that are passed
-        words = -(-whole // 4)
-        aligned = words == 2
-        if aligned and rules.even:
-            taken += taken & 1
-        left = max(len(abi.args) - taken, 0)
-        given = 0  # words in registers
-        if left >= words:
-            given = words
-        elif rules.split:
-            given = left
-        parts = [
-            ParameterPart("register", min(whole, 4), name)
-            for name in abi.args[taken : taken + given]
-        ]
-        taken = taken + given if given else len(abi.args)
-        if given < words:
-            if aligned and not given:
-                at = -(-at // rules.align) * rules.align
-            size = whole - 4 * given
-            high = 4 - size if arch.order is Order.BIG and size < 4 else 0  # ends with its word
-            parts.append(ParameterPart("stack", size, offset=at + high))
-            at += 4 * (words - given)
-        if behind:
-            parts = [evolve(parts[0], kind="behind", size=type.size)]
-        out.append(() if real else tuple(parts))
-    return out
-
-
-def _is_in_memory(
-    results: Results | None, type: CType, by_reference: Callable[[CType], bool]
-) -> bool:
-    """Return True for a structure that is returned in memory whose address the caller passes before
-    the first argument; False for one in registers.
-
-    Args:
-        results: where functions of the file return structures; None: not known.
-        type: of the result, a structure or union.
-        by_reference: type -> whether C++ copies it by a function of its own.
-
-    Raises:
-        NotKnown: it depends on how the file was compiled, and that is not told.
-    """
-    if results is not None and type.size > results.memory:
-        return True
-    if results is not None and by_reference(type):
-        return True
-    if results is None or not 0 < type.size <= results.registers:
-        raise NotKnown("the file does not say whether such a result is in registers or in memory")
-    return False
-
-
-def _pair_result(arch: Arch) -> tuple[ParameterPart, ...]:
-    """Return the parts of an integer of 8 bytes as a function returns: the two result registers,
-    in the order in which memory would have the words.
-
-    Args:
-        arch: the guest's, of 32 bits.
-
-    Raises:
-        NotKnown: the second register is not known.
-    """
-    if arch.abi is None or len(arch.abi.returns) < 2:
-        raise NotKnown(f"how {arch.name} returns it is not known")
-    return tuple(
-        ParameterPart("register", arch.bits // 8, name=name) for name in arch.abi.returns[:2]
-    )
-
-
-def _structure_result(
-    arch: Arch, results: Results | None, type: CType, by_reference: Callable[[CType], bool]
-) -> tuple[ParameterPart, ...]:
-    """Return the parts of a structure that a function of a 32-bit architecture returns, as it
-    returns: memory at the address that it got, or registers.
-
-    Of less than a word, or than two, the last bytes of the first register are the first.
-
-    Args:
-        arch: the guest's, a big-endian one.
-        results: where functions of the file return structures; None: not known.
-        type: of the result.
-        by_reference: type -> whether C++ copies it by a function of its own.
-
-    Raises:
-        NotKnown: it is no structure, or the file does not say where it is.
-    """
-    abi = arch.abi
-    if abi is None or type.kind not in ("struct", "union") or has_vector(type, 0):
-        raise NotKnown(f"how {arch.name} returns it is not known")
-    if _is_in_memory(results, type, by_reference):
-        return (ParameterPart("given", type.size, name=abi.args[0]),)
-    if type.size <= 4:
-        return (ParameterPart("register", type.size, name=abi.returns[0]),)
-    return (
-        ParameterPart("register", type.size - 4, name=abi.returns[0]),
-        ParameterPart("register", 4, name=abi.returns[1]),
-    )
-
-
-def _size_on_stack(type: CType, by_reference: Callable[[CType], bool]) -> int:
-    """Return the bytes, whole words, that a parameter which is no integer takes on i386's stack.
-
-    Args:
-        type: of the parameter: a floating-point number or a structure.
-        by_reference: type -> whether C++ copies it by a function of its own.
-
-    Raises:
-        NotKnown: the caller passes its address instead, or its alignment is more than a word.
-    """
-    if type.kind in ("struct", "union"):
-        if not type.size or by_reference(type) or alignment(type) > 8:
-            raise NotKnown("it or a parameter before it is passed by address, or aligned")
-    elif type.kind != "float" or type.size not in (4, 8, 12):
-        raise NotKnown("it or a parameter before it is of a kind that is not understood")
-    return -(-type.size // 4) * 4

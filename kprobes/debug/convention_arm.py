@@ -102,6 +102,10 @@ class ArmRules(PassingRules):
             return (ParameterPart("given", type.size, self.arch.abi.args[0]),)
         return self._in_words(type, Taken())
 
+    def is_in_memory(self, type: CType, by_reference: ByReference) -> bool:
+        """Whether a result is in memory whose address the caller passes before the parameters."""
+        return type.kind != "float" and super().is_in_memory(type, by_reference)
+
     def _parameter(
         self, type: CType, taken: _TakenOnArm, by_reference: ByReference
     ) -> tuple[ParameterPart, ...]:

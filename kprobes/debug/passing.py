@@ -21,8 +21,6 @@ from ..errors import Unsupported
 from .btf_units import PRODUCER
 from .convention import (
     call_rules,
-    convention,
-    has_hidden_argument,
     is_tried_rustc,
     result_parts,
     rust_parts,
@@ -31,7 +29,7 @@ from .convention import (
 from .copying import NotTold, is_copied_by_function, tells_copying
 from .expression import UnknownValue
 from .file import DAMAGE, children, text
-from .placing import ByReference, NotKnown, ParameterPart, is_empty
+from .placing import ByReference, NotKnown, ParameterPart, PassingRules, is_empty
 from .prototypes import FunctionConvention, Prototype
 from .registers import facts, has_windows, register
 from .scopes import Variable
@@ -188,13 +186,13 @@ def c_convention(
         by_reference: type -> whether C++ copies it by a function of its own.
         variadic: True: the function has `...`.
     """
-    rules = convention(arch, way, variadic, results)
+    rules = call_rules(arch, way, variadic, results)
 
     def parameters(types: Sequence[CType], result: CType) -> list[tuple[ParameterPart, ...]]:
         """Return the parts of each argument; raises NotKnown."""
         if rules is None:
             raise NotKnown(f"how {arch.name} passes other types than words is not known")
-        return rules(types, result, by_reference)
+        return rules.parameters(types, result, by_reference)
 
     return FunctionConvention(
         parameters, lambda type: result_parts(arch, way, variadic, results, type, by_reference)
@@ -663,7 +661,7 @@ class FunctionEntry:
         Args:
             n: the parameter's number, from 0.
         """
-        rules = convention(self._arch, self._way, self._is_variadic(), self._results)
+        rules = self._rules()
         if rules is None:
             return refused(
                 "it or a parameter before it takes more than a word, or is none of the integers"
@@ -673,7 +671,7 @@ class FunctionEntry:
             if self._language() == _RUST:
                 parts = rust_parts(types, self._result(), self._is_tried_rustc())[n]
             else:
-                parts = rules(types, self._result(), self._copied)[n]
+                parts = rules.parameters(types, self._result(), self._copied)[n]
         except NotKnown as error:
             return refused(str(error))
         if not parts and (not types[n].size or types[n].kind in ("struct", "union")):
@@ -681,6 +679,10 @@ class FunctionEntry:
         if not parts:
             return refused("which floating-point register it is in is not known")
         return Arrival("parts", parts=parts)
+
+    def _rules(self) -> PassingRules | None:
+        """Return the convention of C functions of the file; None: it is not known."""
+        return call_rules(self._arch, self._way, self._is_variadic(), self._results)
 
     def _is_variadic(self) -> bool:
         """Return True for a function with `...` behind its parameters."""
@@ -808,7 +810,7 @@ class FunctionEntry:
             return 0
         if result.kind in ("int", "float") and result.size <= 8:
             return 0
-        rules = call_rules(self._arch, self._way, self._is_variadic())
+        rules = self._rules()
         if rules is not None and self._language() in _LIKE_C:
             try:
                 return int(rules.is_in_memory(result, self._copied))
@@ -821,11 +823,6 @@ class FunctionEntry:
             return None
         if results.apart:
             return 0
-        if facts(self._arch).convention == "sysv" and self._language() in _LIKE_C:
-            try:
-                return int(has_hidden_argument(result, self._copied))
-            except NotKnown:
-                return None
         if result.is_vector:
             return None
         if result.kind not in ("struct", "union", "array"):

@@ -8,6 +8,7 @@ from typing import Final
 
 from attrs import define, frozen
 
+from ..arch._base import Results
 from .file import children
 from .types import CType, constant
 
@@ -133,6 +134,27 @@ def look_at_kind(type: CType) -> None:
         raise NotKnown(NO_VECTORS)
     if type.kind not in (*WORDS, "float", "complex", "struct", "union") or not type.size:
         raise NotKnown(NOT_UNDERSTOOD)
+
+
+def is_in_memory_by_size(results: Results | None, type: CType, by_reference: ByReference) -> bool:
+    """Return True for a structure that is returned in memory whose address the caller passes before
+    the first argument; False for one in registers.
+
+    Args:
+        results: where functions of the file return structures; None: not known.
+        type: of the result, a structure or union.
+        by_reference: type -> whether C++ copies it by a function of its own.
+
+    Raises:
+        NotKnown: it depends on how the file was compiled, and that is not told.
+    """
+    if results is not None and type.size > results.memory:
+        return True
+    if results is not None and by_reference(type):
+        return True
+    if results is None or not 0 < type.size <= results.registers:
+        raise NotKnown("the file does not say whether such a result is in registers or in memory")
+    return False
 
 
 def is_empty(type: CType) -> bool:

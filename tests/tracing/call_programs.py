@@ -33,6 +33,8 @@ TARGETS = {
     "mips32r6": ("mips-freestanding-none", "-march=mips32r6", "-mhard-float", "-mfp64"),
     "ppc64": ("powerpc64-freestanding-none", "-mabi=elfv2"),
     "ppc64le": ("powerpc64le-freestanding-none",),
+    "ppc": ("powerpc-freestanding-none",),
+    "i386": ("i386-unknown-none-elf",),
     "x86_64": ("x86_64-freestanding-none",),
     "loongarch64": ("loongarch64-freestanding-none", "-mabi=lp64d"),
     "arm": ("armv7a-freestanding-eabihf",),
@@ -59,6 +61,9 @@ GNU_TARGETS = {
     "mips32 soft": ("mips-linux-gnu", "-march=mips32r2", "-msoft-float", *_MIPS),
     "ppc64": ("powerpc64-linux-gnu",),
     "ppc64le": ("powerpc64le-linux-gnu",),
+    "ppc": ("powerpc64-linux-gnu", "-m32"),
+    "ppc soft": ("powerpc64-linux-gnu", "-m32", "-msoft-float"),
+    "i386": ("x86_64-linux-gnu", "-m32"),
     "x86_64": ("x86_64-linux-gnu",),
     "arm": _ARM,
     "arm soft": (*_ARM, "-mfloat-abi=soft"),
@@ -68,8 +73,10 @@ GNU_TARGETS = {
     "cortexm": ("arm-linux-gnueabihf", "-mcpu=cortex-m4", "-mthumb"),
     "cortexm soft": ("arm-linux-gnueabihf", "-mcpu=cortex-m3", "-mthumb", "-mfloat-abi=soft"),
 }
-LINKING = {"riscv": ("--no-relax",), "armeb": ("-EB", "--be8"), "mips32el": ("-EL",), "arm64be": ("-EB",)}  #: beginning of a target -> options
-NARROW = ("arm", "arm soft", "armeb", "armeb soft", "thumb", "cortexm", "cortexm soft")  #: of 32 bits, besides those with 32 in their names
+#: beginning of a target -> options
+LINKING = {"riscv": ("--no-relax",), "armeb": ("-EB", "--be8"), "mips32el": ("-EL",), "arm64be": ("-EB",), "ppc64": (),
+           "ppc": ("-m", "elf32ppc"), "i386": ("-m", "elf_i386")}
+NARROW = ("ppc", "ppc soft", "i386", "arm", "arm soft", "armeb", "armeb soft", "thumb", "cortexm", "cortexm soft")  #: of 32 bits, besides those with 32 in their names
 VERSION = 12  #: of GCC
 FLAGS = ("-g", "-ffreestanding", "-fno-builtin", "-fno-pic", "-fno-stack-protector", "-fno-sanitize=all", "-fomit-frame-pointer", "-w", "-gz=none",
          "-c")

@@ -22,7 +22,7 @@ COUNT = int(os.environ.get("CALLS", "1"))  #: programs for each architecture
 #: the usual ones of those that Unicorn runs; the others by hand
 FOREIGN = ("loongarch64", "ppc64le")  #: those that no Unicorn runs
 USUAL = ("riscv64", "riscv64 soft", "riscv32", "s390x", "arm64", "arm64be", "x86_64", "mips64", "mips32el", "arm", "armeb soft", "cortexm", "ppc64")
-USUAL_GNU = ("riscv64", "s390x", "arm64", "mips32", "arm", "arm soft", "armeb", "ppc64", "ppc64le")
+USUAL_GNU = ("riscv64", "s390x", "arm64", "mips32", "arm", "arm soft", "armeb", "ppc64", "ppc64le", "ppc", "i386")
 GNU_KINDS = [target for target in GNU_TARGETS if target in USUAL_GNU or COUNT > 1]
 KINDS = [target for target in TARGETS if target in USUAL or COUNT > 1]
 

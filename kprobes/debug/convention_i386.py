@@ -1,0 +1,97 @@
+"""Calls on i386: the System V ABI's supplement. All parameters are on the stack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import frozen
+
+from ..arch._base import Arch, Results
+from .placing import (
+    NOT_UNDERSTOOD,
+    STRUCTURES,
+    WORDS,
+    ByReference,
+    NotKnown,
+    ParameterPart,
+    PassingRules,
+    Taken,
+    alignment,
+    is_empty,
+    is_in_memory_by_size,
+    look_at_kind,
+)
+from .types import CType
+
+_WORD: Final = 4
+
+
+@frozen
+class I386Rules(PassingRules):
+    """The convention of i386.
+
+    Attributes:
+        arch: the guest's.
+        results: where functions of the file return structures; None: not known.
+    """
+
+    arch: Arch
+    results: Results | None
+
+    def parameters(
+        self, types: Sequence[CType], result: CType, by_reference: ByReference
+    ) -> list[tuple[ParameterPart, ...]]:
+        """Return the parts of each parameter at the entry (PassingRules.parameters)."""
+        abi = self.arch.abi
+        assert abi is not None
+        hidden = result.kind != "void" and self.is_in_memory(result, by_reference)
+        taken = Taken(stack=abi.stack_args + _WORD * hidden)
+        return [self._parameter(type, taken, by_reference) for type in types]
+
+    def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
+        """Return the parts of a result at the return (PassingRules.result). A function returns the
+        address of one in memory.
+        """
+        abi = self.arch.abi
+        assert abi is not None
+        if self.is_in_memory(type, by_reference):
+            return (ParameterPart("behind", type.size, abi.returns[0]),)
+        if type.kind not in WORDS or type.size > 2 * _WORD:
+            raise NotKnown(f"how {self.arch.name} returns it is not known")
+        names = abi.returns[: -(-type.size // _WORD)]
+        return tuple(ParameterPart("register", min(type.size, _WORD), name) for name in names)
+
+    def is_in_memory(self, type: CType, by_reference: ByReference) -> bool:
+        """Whether a result is in memory whose address the caller passes before the parameters."""
+        if type.kind in ("float", *WORDS):
+            return False
+        if type.kind not in STRUCTURES:
+            raise NotKnown("how the function's result is returned is not known, and may move it")
+        return is_in_memory_by_size(self.results, type, by_reference)
+
+    def _parameter(
+        self, type: CType, taken: Taken, by_reference: ByReference
+    ) -> tuple[ParameterPart, ...]:
+        """Return the part of the next parameter.
+
+        Args:
+            type: of the parameter.
+            taken: what the parameters before it have taken; is changed.
+            by_reference: type -> whether C++ copies it by a function of its own.
+
+        Raises:
+            NotKnown: the type is not understood, or aligned to more than two words.
+        """
+        if is_empty(type):
+            return ()
+        look_at_kind(type)
+        if type.kind in STRUCTURES and by_reference(type):
+            offset = taken.on_stack(_WORD, _WORD, _WORD)
+            return (ParameterPart("behind", type.size, offset=offset),)
+        numbers = {"float": (4, 8, 12), "complex": (8, 16, 24)}.get(type.kind)
+        if numbers is not None and type.size not in numbers:
+            raise NotKnown(NOT_UNDERSTOOD)
+        if type.kind in STRUCTURES and alignment(type) > 12:
+            raise NotKnown("it or a parameter before it is aligned to more than two words")
+        return (ParameterPart("stack", type.size, offset=taken.on_stack(type.size, _WORD, _WORD)),)
