@@ -53,7 +53,7 @@ def shown(value, depth=0):
             gdb.set_convenience_variable("both", value)
             return {"complex": [float(gdb.parse_and_eval(f"{part}($both)")).hex() for part in ("$_creal", "$_cimag")]}
         return "other"
-    except gdb.error as error:
+    except (gdb.error, ValueError) as error:  # ValueError: "<synthetic pointer>" for a number
         return None if "optimized" in str(error) else f"error: {error}"
 
 

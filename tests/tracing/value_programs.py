@@ -368,7 +368,7 @@ TARGETS = {
     "arm64": Target("aarch64-linux-gnu", "aarch64-linux-musl", 64),
     "arm": Target("arm-linux-gnueabihf", "arm-linux-musleabihf", 32, ("-marm",)),
     "thumb": Target("arm-linux-gnueabihf", "thumb-linux-musleabihf", 32, ("-mthumb",)),
-    "armsoft": Target("arm-linux-gnueabi", "arm-linux-musleabi", 32),
+    "armsoft": Target("arm-linux-gnueabi", "", 32),
     "riscv64": Target("riscv64-linux-gnu", "riscv64-linux-musl", 64, ("-Wl,--no-relax",), ("-mno-relax",)),
     "mips": Target("mips-linux-gnu", "mips-linux-musleabihf", 32),
     "mipsel": Target("mipsel-linux-gnu", "mipsel-linux-musleabihf", 32),
