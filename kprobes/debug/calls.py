@@ -365,16 +365,22 @@ class TypedCall:
         if known.real_count:
             registers[known.real_count] = len(self._arch.regs.reals.intersection(registers))
         if result:
-            registers[self._result_register()] = result
+            self._place_word(self._result_address(), result, registers, stack)
         return PlacedArguments(registers, stack)
 
-    def _result_register(self) -> str:
-        """Return the register that has the address of the memory for the result."""
+    def _result_address(self) -> ParameterPart:
+        """Return where the function gets the address of the memory for the result: a register, or
+        the first word on the stack (i386).
+        """
         (part,) = self._result_parts
         if part.kind == "given":
-            return part.name
-        assert self._arch.abi is not None  # "behind": the function returns the address itself
-        return self._arch.abi.args[0]
+            return part
+        abi = self._arch.abi
+        assert abi is not None  # "behind": the function returns the address itself
+        word = self._arch.bits // 8
+        if abi.args:
+            return ParameterPart("register", word, abi.args[0])
+        return ParameterPart("stack", word, offset=abi.stack_args)
 
     def _is_word(self, n: int) -> bool:
         """Whether an argument is an integer or pointer of at most a register."""

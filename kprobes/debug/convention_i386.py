@@ -9,6 +9,7 @@ from attrs import frozen
 
 from ..arch._base import Arch, Results
 from .placing import (
+    EMPTY_CLASSES,
     NOT_UNDERSTOOD,
     STRUCTURES,
     WORDS,
@@ -18,6 +19,7 @@ from .placing import (
     PassingRules,
     Taken,
     alignment,
+    has_no_members,
     is_empty,
     is_in_memory_by_size,
     look_at_kind,
@@ -25,6 +27,9 @@ from .placing import (
 from .types import CType
 
 _WORD: Final = 4
+_FLOATS: Final = (4, 8, 12)  # bytes of float, double and long double
+_COMPLEX: Final = (8, 16, 24)
+_X87: Final = 10  # bytes of a long double's number
 
 
 @frozen
@@ -57,7 +62,11 @@ class I386Rules(PassingRules):
         assert abi is not None
         if self.is_in_memory(type, by_reference):
             return (ParameterPart("behind", type.size, abi.returns[0]),)
-        if type.kind not in WORDS or type.size > 2 * _WORD:
+        if type.kind == "float":
+            if type.size > 2 * _WORD:
+                return (ParameterPart("register", _X87, "st0"),)
+            return (ParameterPart("x87", type.size, "st0"),)
+        if type.size > 2 * _WORD:
             raise NotKnown(f"how {self.arch.name} returns it is not known")
         names = abi.returns[: -(-type.size // _WORD)]
         return tuple(ParameterPart("register", min(type.size, _WORD), name) for name in names)
@@ -66,6 +75,8 @@ class I386Rules(PassingRules):
         """Whether a result is in memory whose address the caller passes before the parameters."""
         if type.kind in ("float", *WORDS):
             return False
+        if type.kind == "complex" and type.size in _COMPLEX:
+            return type.size > 2 * _WORD
         if type.kind not in STRUCTURES:
             raise NotKnown("how the function's result is returned is not known, and may move it")
         return is_in_memory_by_size(self.results, type, by_reference)
@@ -89,7 +100,9 @@ class I386Rules(PassingRules):
         if type.kind in STRUCTURES and by_reference(type):
             offset = taken.on_stack(_WORD, _WORD, _WORD)
             return (ParameterPart("behind", type.size, offset=offset),)
-        numbers = {"float": (4, 8, 12), "complex": (8, 16, 24)}.get(type.kind)
+        if type.kind in STRUCTURES and has_no_members(type):
+            raise NotKnown(EMPTY_CLASSES)
+        numbers = {"float": _FLOATS, "complex": _COMPLEX}.get(type.kind)
         if numbers is not None and type.size not in numbers:
             raise NotKnown(NOT_UNDERSTOOD)
         if type.kind in STRUCTURES and alignment(type) > 12:

@@ -11,6 +11,7 @@ from attrs import frozen
 
 from ..arch._base import Arch, Order
 from .placing import (
+    EMPTY_CLASSES,
     MOST_DEEP,
     NOT_UNDERSTOOD,
     STRUCTURES,
@@ -21,6 +22,7 @@ from .placing import (
     Taken,
     alignment,
     equal_reals,
+    has_no_members,
     is_empty,
     look_at_kind,
 )
@@ -101,8 +103,8 @@ class Ppc64Rules(PassingRules):
         if by_reference(type):
             (slot,) = self._image(_WORD, taken)
             return (ParameterPart("behind", type.size, slot.name, slot.offset),)
-        if _has_no_members(type):
-            raise NotKnown("compilers differ about classes without members")
+        if has_no_members(type):
+            raise NotKnown(EMPTY_CLASSES)
         if alignment(type) > _WORD:
             taken.words += taken.words & 1
         if not self._is_second:
@@ -248,11 +250,6 @@ def _in_real(number: int, size: int) -> ParameterPart:
         size: bytes of the number.
     """
     return ParameterPart("single" if size == 4 else "register", size, f"f{number}")
-
-
-def _has_no_members(type: CType) -> bool:
-    """Whether a structure or union consists of bytes of no member."""
-    return all(each.type.kind in STRUCTURES and _has_no_members(each.type) for each in type.fields)
 
 
 def _only_real(type: CType) -> CType | None:

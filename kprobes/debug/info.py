@@ -30,7 +30,7 @@ from .file import (
 from .inlined import copies_at
 from .lines import source_path
 from .markers import Marker, markers_of
-from .numbers import number, single_of_double
+from .numbers import number, real_of_x87, single_of_double
 from .passing import Arrival, FunctionEntry, c_convention, is_copied, is_of_btf, result_of
 from .places import SourceFrame, frames, told
 from .placing import ParameterPart
@@ -838,6 +838,8 @@ class DebugInfo:
                 data += self._machine.read(regs.sp + part.offset, part.size)
             elif part.kind == "single":
                 data += single_of_double(regs[part.name]).to_bytes(part.size, order)
+            elif part.kind == "x87":
+                data += real_of_x87(regs[part.name], part.size).to_bytes(part.size, order)
             else:
                 held = regs[part.name] >> 8 * part.offset & (1 << 8 * part.size) - 1
                 data += held.to_bytes(part.size, order)

@@ -18,6 +18,7 @@ MOST_MEMBERS: Final = 64
 MOST_DEEP: Final = 16
 NO_VECTORS: Final = "where this architecture passes vectors is not known"
 TOO_DEEP: Final = "it or a parameter before it is nested too deep"
+EMPTY_CLASSES: Final = "compilers differ about classes without members"
 NOT_UNDERSTOOD: Final = "it or a parameter before it is of a kind that is not understood"
 
 #: type -> whether C++ copies it by a function of its own (a copy constructor or destructor), and so
@@ -35,9 +36,10 @@ class ParameterPart:
 
     Attributes:
         kind: "register": in register `name`. "single": a number of 4 bytes, which register `name`
-            has as one of 8. "stack": at the stack pointer and `offset`. "behind": at an address
-            that register `name` has, or, where `name` is empty, the stack at `offset`. "given" (of
-            a result only): at the address that `name` had at the entry.
+            has as one of 8. "x87": one of 4 or 8, which register `name` has as one of 10. "stack":
+            at the stack pointer and `offset`. "behind": at an address that register `name` has, or,
+            where `name` is empty, the stack at `offset`. "given" (of a result only): at the address
+            that `name` had at the entry.
         size: bytes of the parameter in this part.
         name: of the register; "" for one on the stack.
         offset: bytes from the stack pointer at the function's entry; of a register, how many of its
@@ -166,6 +168,11 @@ def is_empty(type: CType) -> bool:
         and "DW_AT_byte_size" in definition.attributes
         and "DW_AT_declaration" not in definition.attributes
     )
+
+
+def has_no_members(type: CType) -> bool:
+    """Whether a structure or union has no member with a value, as an empty class of C++."""
+    return all(each.type.kind in STRUCTURES and has_no_members(each.type) for each in type.fields)
 
 
 def equal_reals(type: CType) -> tuple[int, int]:

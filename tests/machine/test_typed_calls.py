@@ -29,7 +29,7 @@ from kprobes.debug.whole import whole
 COUNT = int(os.environ.get("CALLS", "1"))  #: programs for each architecture
 #: by hand the others that Unicorn runs, too, and whose convention is known
 OTHERS = ("loongarch64", "ppc64", "ppc64le")
-USUAL = ("riscv64", "riscv32 soft", "s390x", "arm64", "arm64be", "x86_64", "mips64", "mips32el", "arm", "armeb soft")
+USUAL = ("riscv64", "riscv32 soft", "s390x", "arm64", "arm64be", "x86_64", "mips64", "mips32el", "arm", "armeb soft", "i386")
 KINDS = [target for target in TARGETS if target in USUAL or (COUNT > 1 and target not in OTHERS)]
 
 pytestmark = pytest.mark.skipif(find_spec("ziglang") is None, reason="there is no clang of all targets: pip install ziglang")
