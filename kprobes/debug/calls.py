@@ -14,6 +14,7 @@ from ..arch._base import Arch
 from ..arguments import kind_of, shown
 from ..errors import BadArgument, Unsupported
 from ..regs import real_bits
+from .library import machine_of, type_of
 from .numbers import real_number_bits
 from .placing import WORDS, NotKnown, ParameterPart
 from .prototypes import Prototype
@@ -302,8 +303,8 @@ class TypedCall:
                 inside = view[name] if isinstance(value, Mapping | View) else None
                 if isinstance(inside, View) and isinstance(value, Mapping):
                     self._fill(n, inside, value)
-                elif isinstance(inside, View) and inside._type.kind in ("struct", "union"):
-                    inside._machine.write(int(inside), bytes(value))
+                elif isinstance(inside, View) and type_of(inside).kind in ("struct", "union"):
+                    machine_of(inside).write(int(inside), bytes(value))
                 else:
                     view[name] = value
             except (AttributeError, KeyError, TypeError) as error:

@@ -20,8 +20,11 @@ from .library import (
     Reader,
     Wrapped,
     linked_nodes,
+    machine_of,
     need,
     pointer_of,
+    type_of,
+    value_at,
     width_of,
 )
 from .placing import NotKnown, alignment
@@ -42,7 +45,7 @@ def _element(value: Any, parameter: str) -> CType:
     Raises:
         NotLaidOut: the debug information does not tell it.
     """
-    return need(need(value._type.template(parameter)).template("_Tp"))
+    return need(need(type_of(value).template(parameter)).template("_Tp"))
 
 
 def _behind(size: int, element: CType) -> int:
@@ -97,10 +100,10 @@ def _leaves(base: Any) -> Iterator[Any]:
     """Yield the values of a std::tuple, from its first. Values without members are base classes of
     their own.
     """
-    for part in base._type.bases:
+    for part in type_of(base).bases:
         if not _LEAF.match(part.type.base_name):
             continue
-        leaf = base._at(part.type, int(base) + part.offset)
+        leaf = value_at(base, part.type, int(base) + part.offset)
         yield leaf["__value_"] if "__value_" in part.type.members else leaf
 
 
@@ -111,7 +114,7 @@ class _Vector(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         first = pointer_of(value["__begin_"])
-        element = need(first._type.target)
+        element = need(type_of(first).target)
         count = (int(value["__end_"]) - int(first)) // element.size
         return reader.elements(first, element, int(first), count, depth)
 
@@ -123,7 +126,7 @@ class _Bits(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         word, count = pointer_of(value["__begin_"]), value["__size_"]
-        bits = 8 * need(word._type.target).size
+        bits = 8 * need(type_of(word).target).size
         if not 0 <= count < LARGEST_LIST:
             return None
         return reader.items((bool(word[n // bits] >> n % bits & 1) for n in range(count)), depth)
@@ -136,7 +139,7 @@ class _Array(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         elements = value["__elems_"]
-        if elements._type.element.base_name == "__empty":
+        if type_of(elements).element.base_name == "__empty":
             return ()
         return reader.whole(elements, depth)
 
@@ -160,7 +163,7 @@ class _Variant(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         impl = value["__impl_"]
-        index, size = impl["__index"], impl._type.members["__index"].type.size
+        index, size = impl["__index"], type_of(impl).members["__index"].type.size
         if index == (1 << 8 * size) - 1:
             return EMPTY
         left = impl["__data"]
@@ -182,10 +185,10 @@ class _Tree(LibraryType):
         if not 0 <= count < LARGEST_LIST:
             return None
         first = pointer_of(tree["__begin_node_"])
-        word = value._machine.arch.bits // 8
+        word = machine_of(value).arch.bits // 8
         behind = _behind(3 * word + 1, item)  # the links, and a flag for the colour
         nodes = _nodes_of_tree(value, int(first), count)
-        return reader.items((value._at(item, node + behind) for node in nodes), depth)
+        return reader.items((value_at(value, item, node + behind) for node in nodes), depth)
 
 
 def _nodes_of_tree(value: Any, node: int, count: int) -> Iterator[int]:
@@ -202,11 +205,11 @@ def _nodes_of_tree(value: Any, node: int, count: int) -> Iterator[int]:
         NotLaidOut: there is no way of MOST_STEPS links to the next one.
         GuestFault: memory cannot be read.
     """
-    order = value._machine.arch.order.value
-    word = value._machine.arch.bits // 8
+    order = machine_of(value).arch.order.value
+    word = machine_of(value).arch.bits // 8
 
     def link(node: int, which: int) -> int:
-        return int.from_bytes(value._machine.read(node + which * word, word), order)
+        return int.from_bytes(machine_of(value).read(node + which * word, word), order)
 
     for n in range(count):
         if n:
@@ -252,9 +255,9 @@ class _Hash(LibraryType):
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         table = value["__table_"]
         item = _element(value, "_Alloc")
-        behind = _behind(2 * value._machine.arch.bits // 8, item)  # the link, and the hash
+        behind = _behind(2 * machine_of(value).arch.bits // 8, item)  # the link, and the hash
         nodes = linked_nodes(table["__first_node_"]["__next_"], "__next_", table["__size_"])
-        return reader.items((value._at(item, int(node) + behind) for node in nodes), depth)
+        return reader.items((value_at(value, item, int(node) + behind) for node in nodes), depth)
 
 
 class _List(LibraryType):
@@ -264,9 +267,9 @@ class _List(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         end, item = value["__end_"], _element(value, "_Alloc")
-        behind = _behind(2 * value._machine.arch.bits // 8, item)
+        behind = _behind(2 * machine_of(value).arch.bits // 8, item)
         nodes = linked_nodes(end["__next_"], "__next_", value["__size_"], int(end))
-        return reader.items((value._at(item, int(node) + behind) for node in nodes), depth)
+        return reader.items((value_at(value, item, int(node) + behind) for node in nodes), depth)
 
 
 class _ForwardList(LibraryType):
@@ -276,9 +279,9 @@ class _ForwardList(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         item = _element(value, "_Alloc")
-        behind = _behind(value._machine.arch.bits // 8, item)
+        behind = _behind(machine_of(value).arch.bits // 8, item)
         nodes = linked_nodes(value["__before_begin_"]["__next_"], "__next_", LARGEST_LIST)
-        return reader.items((value._at(item, int(node) + behind) for node in nodes), depth)
+        return reader.items((value_at(value, item, int(node) + behind) for node in nodes), depth)
 
 
 class _Deque(LibraryType):
@@ -288,7 +291,7 @@ class _Deque(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         blocks = pointer_of(value["__map_"]["__begin_"])
-        element = need(need(blocks._type.target).target)
+        element = need(need(type_of(blocks).target).target)
         each = max(_BLOCK // element.size, _LEAST_BLOCK)
         first, count = value["__start_"], value["__size_"]
         if not 0 <= count < LARGEST_LIST:

@@ -27,8 +27,11 @@ from .library import (
     Reader,
     Wrapped,
     linked_nodes,
+    machine_of,
     need,
     pointer_of,
+    type_of,
+    value_at,
     width_of,
 )
 from .types import CType, Member
@@ -100,7 +103,7 @@ def _is_tuple(base: Member) -> bool:
 def _parts(value: Any) -> Iterator[Any]:
     """Yield the values of a std::tuple, from its first."""
     heads: dict[int, tuple[int, CType]] = {}
-    left = [(base.offset, base.type) for base in value._type.bases]
+    left = [(base.offset, base.type) for base in type_of(value).bases]
     while left:
         offset, type = left.pop()
         found = _HEAD.match(type.base_name)
@@ -110,7 +113,7 @@ def _parts(value: Any) -> Iterator[Any]:
             left += [(offset + base.offset, base.type) for base in type.bases]
     for n in sorted(heads):
         offset, type = heads[n]
-        head = value._at(type, int(value) + offset)
+        head = value_at(value, type, int(value) + offset)
         yield head["_M_head_impl"] if "_M_head_impl" in type.members else head
 
 
@@ -133,7 +136,7 @@ class _CppVector(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         first, last = value["_M_impl"]["_M_start"], value["_M_impl"]["_M_finish"]
-        element = first._type.target
+        element = type_of(first).target
         if element is None or not element.size:
             return None
         count = (int(last) - int(first)) // element.size
@@ -148,7 +151,7 @@ class _CppBits(_CppVector):
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         first, last = value["_M_impl"]["_M_start"], value["_M_impl"]["_M_finish"]
         word = pointer_of(first["_M_p"])
-        bits = 8 * need(word._type.target).size
+        bits = 8 * need(type_of(word).target).size
         count = 8 * (int(last["_M_p"]) - int(word)) + last["_M_offset"] - first["_M_offset"]
         if not 0 <= count < LARGEST_LIST:
             return None
@@ -163,7 +166,7 @@ class _CppArray(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         elements = value["_M_elems"]
-        if elements._type.kind != "array":  # of an array without elements
+        if type_of(elements).kind != "array":  # of an array without elements
             return ()
         return reader.whole(elements, depth)
 
@@ -191,7 +194,7 @@ class _CppVariant(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         index = value["_M_index"]
-        size = value._type.members["_M_index"].type.size
+        size = type_of(value).members["_M_index"].type.size
         if index == (1 << 8 * size) - 1:
             return EMPTY
         left = value["_M_u"]
@@ -199,9 +202,9 @@ class _CppVariant(LibraryType):
             left = left["_M_rest"]
         first = left["_M_first"]
         item = first["_M_storage"]
-        own = first._type.template("_Type")
-        if first._type.base_name.endswith("false>"):  # its bytes are in a buffer
-            item = first._at(need(own), int(item))
+        own = type_of(first).template("_Type")
+        if type_of(first).base_name.endswith("false>"):  # its bytes are in a buffer
+            item = value_at(first, need(own), int(item))
         return reader.whole(item, depth + 1)
 
 
@@ -212,7 +215,7 @@ class _CppUnique(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         parts = value["_M_t"]
-        if "_M_t" in parts._type.members:
+        if "_M_t" in type_of(parts).members:
             parts = parts["_M_t"]
         for first in _parts(parts):
             return reader.whole(first, depth + 1)
@@ -228,13 +231,13 @@ class _CppTree(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         tree = value["_M_t"]
-        link, item = tree._type.inner("_Link_type"), need(tree._type.template("_Val"))
+        link, item = type_of(tree).inner("_Link_type"), need(type_of(tree).template("_Val"))
         node = need(None if link is None else link.target)
         if not 0 <= tree["_M_impl"]["_M_node_count"] < LARGEST_LIST:
             return None
         storage = node.members["_M_storage"].offset
         nodes = _nodes_of_tree(tree["_M_impl"], tree["_M_impl"]["_M_node_count"])
-        return reader.items((each._at(item, int(each) + storage) for each in nodes), depth)
+        return reader.items((value_at(each, item, int(each) + storage) for each in nodes), depth)
 
 
 def _nodes_of_tree(impl: Any, count: int) -> Iterator[Any]:
@@ -286,7 +289,7 @@ class _CppHash(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         table = value["_M_h"]
-        node, item = need(table._type.inner("__node_type")), table._type.template("_Value")
+        node, item = need(type_of(table).inner("__node_type")), type_of(table).template("_Value")
         nodes = linked_nodes(
             table["_M_before_begin"]["_M_nxt"], "_M_nxt", table["_M_element_count"]
         )
@@ -299,7 +302,7 @@ class _CppList(LibraryType):
     members = frozenset({"_M_impl"})
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
-        node, item = value._type.inner("_Node"), value._type.template("_Tp")
+        node, item = type_of(value).inner("_Node"), type_of(value).template("_Tp")
         first = value["_M_impl"]["_M_node"]
         nodes = linked_nodes(first["_M_next"], "_M_next", LARGEST_LIST, int(first))
         return _stored(reader, nodes, need(node), need(item), depth)
@@ -311,7 +314,7 @@ class _CppForwardList(LibraryType):
     members = frozenset({"_M_impl"})
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
-        node, item = value._type.inner("_Node"), value._type.template("_Tp")
+        node, item = type_of(value).inner("_Node"), type_of(value).template("_Tp")
         nodes = linked_nodes(value["_M_impl"]["_M_head"]["_M_next"], "_M_next", LARGEST_LIST)
         return _stored(reader, nodes, need(node), need(item), depth)
 
@@ -329,7 +332,7 @@ def _stored(
         depth: structures and arrays around the list.
     """
     storage = node.members["_M_storage"].offset
-    return reader.items((each._at(item, int(each) + storage) for each in nodes), depth)
+    return reader.items((value_at(each, item, int(each) + storage) for each in nodes), depth)
 
 
 class _CppDeque(LibraryType):
@@ -342,7 +345,7 @@ class _CppDeque(LibraryType):
         element = need(pointer_of(first["_M_cur"])._type.target)
         each = max(_BLOCK // element.size, 1)
         blocks = pointer_of(first["_M_node"])
-        word = need(blocks._type.target).size
+        word = need(type_of(blocks).target).size
         before = (int(first["_M_cur"]) - int(first["_M_first"])) // element.size
         behind = (int(last["_M_cur"]) - int(last["_M_first"])) // element.size
         count = (int(last["_M_node"]) - int(blocks)) // word * each + behind - before
@@ -364,10 +367,10 @@ class _RustSlice(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         first = pointer_of(value["data_ptr"])
-        element = first._type.target
+        element = type_of(first).target
         if element is None:
             return None
-        if element.base_name == "u8" and "str" in value._type.base_name:
+        if element.base_name == "u8" and "str" in type_of(value).base_name:
             return reader.text(first, int(first), value["length"])
         return reader.elements(first, element, int(first), value["length"], depth)
 
@@ -393,7 +396,7 @@ class _RustVec(LibraryType):
     members = frozenset({"buf", "len"})
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
-        first, element = _pointer_in(value["buf"], 0), value._type.template("T")
+        first, element = _pointer_in(value["buf"], 0), type_of(value).template("T")
         if first is None or element is None:
             return None
         return reader.elements(first, element, int(first), value["len"], depth)
@@ -405,14 +408,14 @@ class _RustDeque(LibraryType):
     members = frozenset({"head", "len", "buf"})
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
-        first, element = _pointer_in(value["buf"], 0), need(value._type.template("T"))
+        first, element = _pointer_in(value["buf"], 0), need(type_of(value).template("T"))
         room = _number_in(value["buf"], "cap", 0)
         if first is None or not room or not 0 <= value["len"] <= room:
             raise NotLaidOut
         places = range(value["head"], value["head"] + value["len"])
         size = element.size
         return reader.items(
-            (first._at(element, int(first) + n % room * size) for n in places), depth
+            (value_at(first, element, int(first) + n % room * size) for n in places), depth
         )
 
 
@@ -427,9 +430,9 @@ class _RustMap(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         base = value["base"]
-        is_set = "map" in base._type.members
+        is_set = "map" in type_of(base).members
         table = (base["map"] if is_set else base)["table"]
-        pair, control = need(table._type.template("T")), table["table"]["ctrl"]["pointer"]
+        pair, control = need(type_of(table).template("T")), table["table"]["ctrl"]["pointer"]
         buckets = table["table"]["bucket_mask"] + 1
         count = table["table"]["items"]
         if not 0 <= count <= buckets < _MOST_BUCKETS:
@@ -450,10 +453,10 @@ def _pairs(control: Any, pair: CType, count: int, buckets: int) -> Iterator[Any]
     if not count:
         return
     at = int(control)
-    marks = control._machine.read(at, buckets)
+    marks = machine_of(control).read(at, buckets)
     for n, mark in enumerate(marks):
         if not mark & 0x80:
-            yield control._at(pair, at - (n + 1) * pair.size)
+            yield value_at(control, pair, at - (n + 1) * pair.size)
 
 
 class _RustTree(LibraryType):
@@ -470,9 +473,9 @@ class _RustTree(LibraryType):
         return {"root", "length"} <= type.members.keys()
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
-        is_set = "map" in value._type.members
+        is_set = "map" in type_of(value).members
         tree = value["map"] if is_set else value
-        key, held = need(tree._type.template("K")), tree._type.template("V")
+        key, held = need(type_of(tree).template("K")), type_of(tree).template("V")
         if held is None or not 0 <= tree["length"] < LARGEST_LIST:
             raise NotLaidOut
         if not tree["length"]:
@@ -482,12 +485,14 @@ class _RustTree(LibraryType):
             raise NotLaidOut
         node = pointer_of(root["node"]["pointer"])
         places = islice(_places_in_tree(node, int(node), root["height"]), tree["length"])
-        leaf = need(node._type.target)
+        leaf = need(type_of(node).target)
         keys, values = leaf.members["keys"].offset, leaf.members["vals"].offset
         found = ((at + keys + n * key.size, at + values + n * held.size) for at, n in places)
         if is_set:
-            return reader.items((node._at(key, first) for first, _ in found), depth)
-        pairs = ((node._at(key, first), node._at(held, second)) for first, second in found)
+            return reader.items((value_at(node, key, first) for first, _ in found), depth)
+        pairs = (
+            (value_at(node, key, first), value_at(node, held, second)) for first, second in found
+        )
         return reader.pairs(pairs, depth)
 
 
@@ -505,15 +510,15 @@ def _places_in_tree(node: Any, at: int, height: int) -> Iterator[tuple[int, int]
     Raises:
         NotLaidOut: a node has more keys than fit.
     """
-    leaf = need(node._type.target)
-    count = node._at(leaf.members["len"].type, at + leaf.members["len"].offset)
+    leaf = need(type_of(node).target)
+    count = value_at(node, leaf.members["len"].type, at + leaf.members["len"].offset)
     if not 0 <= count <= _MOST_KEYS:
         raise NotLaidOut
     word = need(leaf.members["parent"].type).size  # an Option of a pointer that is not null
     for n in range(count + 1):
         if height:
-            below = node._machine.read(at + leaf.size + n * word, word)
-            order = node._machine.arch.order.value
+            below = machine_of(node).read(at + leaf.size + n * word, word)
+            order = machine_of(node).arch.order.value
             yield from _places_in_tree(node, int.from_bytes(below, order), height - 1)
         if n < count:
             yield at, n
@@ -526,7 +531,7 @@ class _RustShared(LibraryType):
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         counted = pointer_of(value["ptr"]["pointer"])
-        shared = need(counted._type.target)
+        shared = need(type_of(counted).target)
         last = [*shared.members.values()][-1]  # behind two counters
         if last.name not in ("value", "data"):
             raise NotLaidOut
@@ -541,7 +546,7 @@ class _RustTuple(LibraryType):
         return is_numbered(type)
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
-        return tuple([reader.whole(value[name], depth + 1) for name in value._type.members])
+        return tuple([reader.whole(value[name], depth + 1) for name in type_of(value).members])
 
 
 def is_numbered(type: CType) -> bool:
@@ -589,7 +594,7 @@ def _number_in(value: Any, wanted: str, depth: int) -> int | None:
         item = value[name]
         if name == wanted:
             while not isinstance(item, int):
-                (only,) = item._type.members
+                (only,) = type_of(item).members
                 item = item[only]
             return item
         found = _number_in(item, wanted, depth + 1)
@@ -702,8 +707,8 @@ def library_text(value: LibraryValue, at: int, size: int, width: int, most: int)
         return None
     if not size:
         return ""
-    order = "le" if value._machine.arch.order.value == "little" else "be"
+    order = "le" if machine_of(value).arch.order.value == "little" else "be"
     encoding = "utf-8" if width == 1 else f"utf-{8 * width}-{order}"
-    data = value._machine.read(at, min(size * width, most))
+    data = machine_of(value).read(at, min(size * width, most))
     read: str = data.decode(encoding, "backslashreplace")
     return read if size * width <= most else f"{read}{CUT}"

@@ -28,6 +28,30 @@ class LibraryValue(Protocol):
     def __int__(self) -> int: ...
 
 
+def type_of(value: LibraryValue) -> CType:
+    """Return the type of a View. Attributes of a View are the members of its type."""
+    return value._type
+
+
+def machine_of(value: LibraryValue) -> Any:
+    """Return the machine that a View reads: the guest, or a copy of a variable (Held)."""
+    return value._machine
+
+
+def value_at(value: LibraryValue, type: CType, address: int) -> Any:
+    """Return what lies at another address of what a View reads.
+
+    Args:
+        value: the View.
+        type: of what lies there.
+        address: of its first byte.
+
+    Raises:
+        GuestFault, BadArgument, Unsupported: as view.load().
+    """
+    return value._at(type, address)
+
+
 class Reader(Protocol):
     """Reads what the values of a library consist of.
 
@@ -106,7 +130,7 @@ def need(type: CType | None) -> CType:
 
 def pointer_of(value: Any) -> Any:
     """Return a value that is a View of a pointer. Raises NotLaidOut for others."""
-    if value._type.kind != "pointer":
+    if type_of(value).kind != "pointer":
         raise NotLaidOut
     return value
 
@@ -137,7 +161,7 @@ class Wrapped(LibraryType):
 
 def width_of(first: Any) -> int:
     """Return the bytes of a character that a pointer points at."""
-    target = first._type.target
+    target = type_of(first).target
     return target.size if target is not None and target.size in (2, 4) else 1
 
 

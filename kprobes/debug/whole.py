@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ..errors import KprobeError, Unsupported
 from .libraries import CUT, MOST_ELEMENTS, NotLaidOut, is_numbered, library_text, library_type
+from .library import machine_of, type_of, value_at
 from .types import CType
 from .view import Held, View, load
 
@@ -39,9 +40,10 @@ def whole(value: Any) -> Any:
         addresses; a reference is what it refers to. What is left out at a limit is "..." at the
         end.
     """
-    if isinstance(value, View) and value._type.is_reference and value._type.target is not None:
+    target = type_of(value).target if isinstance(value, View) else None
+    if isinstance(value, View) and type_of(value).is_reference and target is not None:
         try:
-            value = load(value._machine, value._type.target, int(value))
+            value = load(machine_of(value), target, int(value))
         except (KprobeError, OverflowError):
             return None
     return _LimitedReader().whole(value, 0)
@@ -75,7 +77,7 @@ class _LimitedReader:
             return Members(real=value.real, imag=value.imag)
         if not isinstance(value, View):
             return value
-        type = value._type
+        type = type_of(value)
         if type.kind == "pointer":
             return int(value)
         if type.kind == "array":
@@ -106,7 +108,7 @@ class _LimitedReader:
         try:
             return read()
         except Unsupported:
-            return NOT_KEPT if isinstance(value._machine, Held) else None
+            return NOT_KEPT if isinstance(machine_of(value), Held) else None
         except (KprobeError, OverflowError):
             return None
 
@@ -156,7 +158,7 @@ class _LimitedReader:
         found = Members()
         for base in type.bases:
             if _names(base.type):
-                part = View(value._machine, base.type, int(value) + base.offset)
+                part = View(machine_of(value), base.type, int(value) + base.offset)
                 read = self._tried(lambda part=part: self.whole(part, depth + 1), part)  # type: ignore[misc]
                 dict.__setitem__(found, f"<{base.type.base_name}>", read)
         names = [name for name in (*own, *type.virtual) if not _is_table(name)]
@@ -226,7 +228,7 @@ class _LimitedReader:
         if not 0 <= count <= 1 << 40 or not element.size:
             return None
         size = element.size
-        return self.items((value._at(element, at + n * size) for n in range(count)), depth)
+        return self.items((value_at(value, element, at + n * size) for n in range(count)), depth)
 
     def items(self, items: Iterable[Any], depth: int) -> tuple[Any, ...]:
         """Read the elements of a library's list, at most MOST_ELEMENTS; "..." follows where there
