@@ -415,9 +415,7 @@ class ArmIndex:
             return None
         word = self._words[n]
         if word == _CANNOT_UNWIND:
-            return TableRow(
-                CFARule(_SP, 0), {_LINK: RegisterRule("UNDEFINED")}, _LINK, self._structs
-            )
+            return None
         return self._left(self._operations(word, self._at + 8 * n + 4))
 
     def _operations(self, word: int, at: int) -> bytes:
