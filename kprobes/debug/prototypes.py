@@ -114,13 +114,16 @@ def _type(text: str, arch: Arch, type_named: Callable[[str], CType]) -> CType:
     if "*" in text or "[" in text:
         return Derived.of(Derived.number("void", "void", 0, False, arch), arch, None)
     words = [one for one in text.split() if one not in _QUALIFIERS]
-    # the last word may be a name
-    for count in (len(words), len(words) - 1):
-        name = words[count:]
-        if count > 0 and not _OF_TYPES & {*name}:
-            found = _number(words[:count], arch) or _described(" ".join(words[:count]), type_named)
-            if found is not None:
-                return found
+    # the last word may be a name; numbers come first, because debug information is slow
+    counts = [n for n in (len(words), len(words) - 1) if n > 0 and not _OF_TYPES & {*words[n:]}]
+    for count in counts:
+        found = _number(words[:count], arch)
+        if found is not None:
+            return found
+    for count in counts:
+        found = _described(" ".join(words[:count]), type_named)
+        if found is not None:
+            return found
     raise BadArgument(
         f"the type of {text.strip()!r} is not understood",
         hint="numbers of C and stdint.h, void, pointers and types of debug information are",
