@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from numbers import Complex
+from numbers import Complex, Real
 from operator import index
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -16,7 +16,7 @@ from ..errors import BadArgument, Unsupported
 from ..regs import real_bits
 from .library import machine_of, type_of
 from .numbers import real_number_bits
-from .placing import WORDS, NotKnown, ParameterPart
+from .placing import WORDS, NotKnown, ParameterPart, alignment
 from .prototypes import Prototype
 from .registers import facts
 from .types import CType, Derived
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ..regs import Regs
 
 _BUFFERS: Final = (bytes, bytearray, memoryview)
+#: values of structures, and of arrays of them
+_COMPOSED: Final = (Mapping, View, list, tuple, *_BUFFERS)
 
 
 class ResultReader(Protocol):
@@ -44,10 +46,13 @@ class PlacedArguments:
         registers: name -> value.
         stack: (bytes from the stack pointer at the entry, what lies there) of each argument, or
             part of one.
+        alignment: bytes of which the stack pointer has to be a multiple for these, before a return
+            address is pushed.
     """
 
     registers: Mapping[str, int]
     stack: Sequence[tuple[int, bytes]]
+    alignment: int
 
 
 @define
@@ -110,7 +115,7 @@ class TypedCall:
         for n, (type, value) in enumerate(typed):
             if type.kind in WORDS and isinstance(value, _BUFFERS):
                 if type.size != self._arch.bits // 8:
-                    raise _misfit(n, value, type)
+                    raise _misfit(_argument(n), value, type)
                 self.to_copy[n] = value
                 self._values.append(0)
                 continue
@@ -173,8 +178,9 @@ class TypedCall:
         integer = Derived.number("int", "long", self._arch.bits // 8, True, self._arch)
         if isinstance(value, _BUFFERS):
             return Derived.of(integer, self._arch, None), value
-        if not isinstance(value, float):
+        if not isinstance(value, Real) or hasattr(value, "__index__"):
             return integer, value
+        value = float(value)
         way = facts(self._arch).variadic_reals
         if way == "word":
             return integer, real_bits(value, 8)
@@ -242,7 +248,7 @@ class TypedCall:
             Unsupported: numbers of the type cannot be written.
         """
         if type.kind in ("struct", "union"):
-            return self._structure(n, type, value)
+            return self._structure(_argument(n), type, value)
         if type.kind in ("float", "complex"):
             return self._real(n, type, value)
         if isinstance(value, float):
@@ -253,64 +259,81 @@ class TypedCall:
         if type.kind not in WORDS:
             raise self._unknown(type, "its values are not understood")
         try:
-            number = int(value) if isinstance(value, View) else index(value or 0)
+            number = 0 if value is None else index(value)
         except TypeError:
-            raise _misfit(n, value, type) from None
+            raise _misfit(_argument(n), value, type) from None
         data = packed(type, number, self._arch)
         if type.size > self._arch.bits // 8:
             return data
         return int.from_bytes(data, self._order, signed=type.signed)
 
-    def _structure(self, n: int, type: CType, value: Any) -> bytes:
+    def _structure(self, where: str, type: CType, value: Any) -> bytes:
         """Return the bytes of a structure or union.
 
         Args:
-            n: number of the argument, from 0.
+            where: the argument, or its member, as errors name it.
             type: the structure's.
             value: a View, its bytes, or a mapping of its members.
 
         Raises:
             BadArgument: it has another size, or other members, or one is not of its type.
+            GuestFault: the View's memory cannot be read.
         """
         if isinstance(value, View):
             value = bytes(value)
         if isinstance(value, _BUFFERS):
             if len(value) != type.size:
                 raise BadArgument(
-                    f"argument {n + 1} has {len(value)} bytes, and {type.name} has {type.size}",
+                    f"{where} has {len(value)} bytes, and {type.name} has {type.size}",
                     hint="pass all its bytes, or a mapping of its members",
                 )
             return bytes(value)
         if not isinstance(value, Mapping):
-            raise _misfit(n, value, type)
+            raise _misfit(where, value, type)
         memory = _Bytes(self._arch, bytearray(type.size))
-        self._fill(n, View(memory, type, 0), value)
+        view = View(memory, type, 0)
+        for name, member in value.items():
+            self._write_part(f"{where}, {shown(name)}", view, name, member)
         return bytes(memory.data)
 
-    def _fill(self, n: int, view: View, values: Mapping[str, Any]) -> None:
-        """Write members of a structure, and of those in it.
+    def _write_part(self, where: str, view: View, key: Any, value: Any) -> None:
+        """Write a member of a structure, or an element of an array.
 
         Args:
-            n: number of the argument, from 0, for errors.
-            view: the structure in _Bytes.
-            values: name -> value.
+            where: the part, as errors name it.
+            view: the structure or array, in _Bytes.
+            key: the member's name, or the element's index.
+            value: as TypedCall takes it for an argument; of an array a sequence of all elements,
+                or a mapping of some: index -> value.
 
         Raises:
-            BadArgument: there is no such member, or the value is not of its type.
+            BadArgument: there is no such part, or the value is not of its type.
+            GuestFault: the memory of a View that is copied cannot be read.
         """
-        for name, value in values.items():
-            try:
-                inside = view[name] if isinstance(value, Mapping | View) else None
-                if isinstance(inside, View) and isinstance(value, Mapping):
-                    self._fill(n, inside, value)
-                elif isinstance(inside, View) and type_of(inside).kind in ("struct", "union"):
-                    machine_of(inside).write(int(inside), bytes(value))
-                else:
-                    view[name] = value
-            except (AttributeError, KeyError, TypeError) as error:
-                raise BadArgument(
-                    f"argument {n + 1}: {shown(name)}: {error}", hint="name its members"
-                ) from None
+        try:
+            inside = view[key] if value is None or isinstance(value, _COMPOSED) else None
+            type = type_of(inside) if isinstance(inside, View) else None
+            if isinstance(inside, View) and type is not None:
+                if type.kind in ("struct", "union"):
+                    data = self._structure(where, type, value)
+                    machine_of(inside).write(int(inside), data)
+                    return
+                parts = _elements(type, value)
+                if parts is not None:
+                    for n, each in parts.items():
+                        self._write_part(f"{where}, {shown(n)}", inside, n, each)
+                    return
+                if value is None and type.kind == "pointer":
+                    value = 0
+            elif isinstance(inside, complex) and isinstance(value, Mapping):
+                value = complex(value["real"], value["imag"])
+            view[key] = value
+        except BadArgument as error:
+            if error.reason.startswith(where):
+                raise
+            raise BadArgument(f"{where}: {error.reason}", hint=error.hint) from None
+        except (AttributeError, LookupError, TypeError) as error:
+            raise BadArgument(f"{where}: {error}", hint="name its members") from None
 
     def _real(self, n: int, type: CType, value: Any) -> bytes:
         """Return the bytes of a floating-point or complex number.
@@ -327,10 +350,15 @@ class TypedCall:
         pair = type.kind == "complex"
         size = type.size // 2 if pair else type.size
         try:
-            if not isinstance(value, Complex) or (isinstance(value, complex) and not pair):
+            if not isinstance(value, Complex if pair else Real):
                 raise TypeError
             parts = [float(value.real), float(value.imag)] if pair else [float(value)]  # type: ignore[arg-type]
-        except (TypeError, OverflowError):
+        except OverflowError:
+            raise BadArgument(
+                f"argument {n + 1} is beyond the largest floating-point number",
+                hint="pass a smaller one",
+            ) from None
+        except TypeError:
             raise BadArgument(
                 f"argument {n + 1} is {kind_of(value)}, and the parameter a floating-point number",
                 hint="pass a float or an integer",
@@ -367,7 +395,25 @@ class TypedCall:
             registers[known.real_count] = len(self._arch.regs.reals.intersection(registers))
         if result:
             self._place_word(self._result_address(), result, registers, stack)
-        return PlacedArguments(registers, stack)
+        spilled = [
+            type
+            for type, parts in zip(self._types, self._parts, strict=True)
+            if any(part.kind == "stack" for part in parts)
+        ]
+        return PlacedArguments(registers, stack, max([1, *map(_alignment, spilled)]))
+
+    def alignment(self, n: int) -> int:
+        """Return the number of bytes of which an argument's address is a multiple.
+
+        Args:
+            n: number of the argument, from 0.
+        """
+        return _alignment(self._types[n])
+
+    @property
+    def result_alignment(self) -> int:
+        """The number of bytes of which the address of the result is a multiple."""
+        return _alignment(self._result)
 
     def _result_address(self) -> ParameterPart:
         """Return where the function gets the address of the memory for the result: a register, or
@@ -490,20 +536,64 @@ class TypedCall:
         return value if type.kind == "complex" else whole(value)
 
 
+def _alignment(type: CType) -> int:
+    """Return the alignment of a type in bytes; 1 where its members do not tell."""
+    try:
+        return alignment(type)
+    except NotKnown:
+        return 1
+
+
 def _is_word(type: CType, word: int) -> bool:
     """Whether a type is an integer or pointer of at most `word` bytes."""
     return type.kind in WORDS and type.size <= word
 
 
-def _misfit(n: int, value: Any, type: CType) -> BadArgument:
-    """Make the error for an argument that is not of its parameter's type; the caller raises it.
+def _elements(type: CType, value: Any) -> Mapping[Any, Any] | None:
+    """Return the elements that a value gives of an array of structures or arrays: index -> value.
 
     Args:
-        n: number of the argument, from 0.
-        value: the argument.
-        type: the parameter's.
+        type: the array's.
+        value: a sequence of all elements, or a mapping.
+
+    Returns:
+        None: the type is no array, or the value is to be written as a whole.
+
+    Raises:
+        BadArgument: a sequence has another number of elements.
+    """
+    if type.kind != "array":
+        return None
+    if isinstance(value, Mapping):
+        return value
+    if not isinstance(value, list | tuple) or type.element.kind not in ("struct", "union"):
+        return None
+    if len(value) != type.count:
+        raise BadArgument(
+            f"{type.name} has {type.count} elements, not {len(value)}",
+            hint="pass all of them, or a mapping of some by their index",
+        )
+    return dict(enumerate(value))
+
+
+def _argument(n: int) -> str:
+    """Return how errors name an argument.
+
+    Args:
+        n: its number, from 0.
+    """
+    return f"argument {n + 1}"
+
+
+def _misfit(where: str, value: Any, type: CType) -> BadArgument:
+    """Make the error for a value that is not of its parameter's type; the caller raises it.
+
+    Args:
+        where: the argument, or its member.
+        value: the value.
+        type: the parameter's, or the member's.
     """
     return BadArgument(
-        f"argument {n + 1} is {kind_of(value)}, and the parameter {type.name}",
+        f"{where} is {kind_of(value)}, and the parameter {type.name}",
         hint="pass a value of its type",
     )

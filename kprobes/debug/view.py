@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
+from numbers import Complex
+from operator import index
 from typing import Any, NoReturn, Protocol
 
 from ..arch._base import Arch
@@ -682,16 +684,29 @@ def packed(type: CType, value: Any, arch: Arch) -> bytes:
     if type.kind == "float" and hasattr(value, "__float__"):
         try:
             real = float(value)
-        except OverflowError:  # an integer beyond the largest double
+        except (OverflowError, TypeError, ValueError):  # an integer beyond the largest double
             raise _not_written(type, value) from None
         raw = real_number_bits(type, real, arch)
         if math.isfinite(real) and abs(number(type, raw, arch)) == math.inf:
             raise _not_written(type, value)
     elif type.kind == "bool" and isinstance(value, int | View):
         raw = int(int(value) != 0)  # C 6.3.1.2: whatever is not 0 becomes 1
-    elif type.kind in ("int", "char", "enum", "pointer") and isinstance(value, int | View):
-        look_at_width(f"the value of type {type.name}", int(value), 8 * type.size, _SMALLER)
-        raw = int(value) & (1 << 8 * type.size) - 1
+    elif type.kind == "complex" and isinstance(value, Complex):
+        try:
+            parts = [float(value.real), float(value.imag)]
+        except OverflowError:
+            raise _not_written(type, value) from None
+        return b"".join(
+            real_number_bits(type, part, arch).to_bytes(type.size // 2, _order(type))
+            for part in parts
+        )
+    elif type.kind in ("int", "char", "enum", "pointer") and hasattr(value, "__index__"):
+        try:
+            whole = index(value)
+        except TypeError:  # an array of numpy
+            raise _not_written(type, value) from None
+        look_at_width(f"the value of type {type.name}", whole, 8 * type.size, _SMALLER)
+        raw = whole & (1 << 8 * type.size) - 1
     else:
         raise _not_written(type, value)
     return raw.to_bytes(type.size, _order(type))

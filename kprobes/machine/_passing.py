@@ -18,6 +18,7 @@ Argument = Union[
     int, bool, bytes, bytearray, memoryview, str, None, "array[Any]", "ctypes.Array[Any]"
 ]
 BELOW = 512  # bytes beyond any red zone: 128 on x86_64, 288 on ppc64
+ALLOC_ALIGN = 16  #: bytes of which addresses of alloc() are multiples
 
 
 class ArgumentMemory(Protocol):
@@ -112,7 +113,9 @@ class Passing:
         for name, pointer in zip(abi.pointers, pointers, strict=False):
             regs[name] = pointer
 
-    def _make_room(self, regs: Regs, abi: Abi, pushed: int, spilled: int) -> None:
+    def _make_room(
+        self, regs: Regs, abi: Abi, pushed: int, spilled: int, alignment: int = 1
+    ) -> None:
         """Move the stack pointer to where it stands at function entry: past a red zone (BELOW),
         past the room for arguments and the pushed return address, and aligned as the ABI asks for.
 
@@ -123,11 +126,14 @@ class Passing:
             abi: the architecture's calling convention.
             pushed: bytes of the return address that a call pushes.
             spilled: bytes of arguments that go on the stack.
+            alignment: bytes of which the stack pointer is a multiple for these; what the ABI asks
+                for always holds.
 
         Raises:
             GuestFault: the zeros are to be written, and the stack is not mapped.
         """
-        room, align = BELOW + abi.stack_args + spilled, abi.stack_align
+        room = BELOW + abi.stack_args + spilled
+        align = max(abi.stack_align, alignment)
         if abi.upwards:
             regs.sp = -(-(regs.sp + room) // align) * align
         else:

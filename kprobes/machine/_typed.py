@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from ..errors import Unsupported
 from ..regs import Regs
-from ._passing import ArgumentMemory, Passing, is_plain, plain_value
+from ._passing import ALLOC_ALIGN, ArgumentMemory, Passing, is_plain, plain_value
 
 
 def has_types(arguments: Iterable[object]) -> bool:
@@ -69,7 +69,7 @@ class TypedPassing(Passing):
         """
         call = self._call
         abi, pushed = self._convention()
-        addresses = {n: self._word(data) for n, data in call.to_copy.items()}
+        addresses = {n: self._copy(data, call.alignment(n)) for n, data in call.to_copy.items()}
         if not call.has_places:
             words = call.words(addresses)
             apart = call.pointers if abi.pointers else [False] * len(words)
@@ -80,16 +80,32 @@ class TypedPassing(Passing):
             )
             return
         if call.result_size:
-            self._room = self._word(bytes(call.result_size))
+            self._room = self._copy(bytes(call.result_size), call.result_alignment)
         placed = call.placed(addresses, self._room)
         word = self._arch.bits // 8
         end = max((offset + len(data) for offset, data in placed.stack), default=0)
         spilled = -(-max(end - abi.stack_args, 0) // word) * word
-        self._make_room(regs, abi, pushed, spilled)
+        self._make_room(regs, abi, pushed, spilled, placed.alignment)
         for offset, data in placed.stack:
             self._memory.write(regs.sp + offset, data)
         for name, value in placed.registers.items():
             regs[name] = value
+
+    def _copy(self, data: bytes | bytearray | memoryview, alignment: int) -> int:
+        """Copy a buffer or a structure to new guest memory, and return its address.
+
+        Args:
+            data: what is copied.
+            alignment: bytes of which a structure's address is a multiple.
+
+        Raises:
+            NoMemory: there is no room.
+        """
+        if alignment <= ALLOC_ALIGN:
+            return self._word(data)
+        start = -(-self._word(bytes(len(data) + alignment)) // alignment) * alignment
+        self._memory.write(start, bytes(data))
+        return start
 
     def result(self, regs: Regs) -> Any:
         """Return the function's result as a value of its type; None for void."""

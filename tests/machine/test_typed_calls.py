@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,8 @@ def test_functions_get_what_is_passed(target: str, cpp: bool, tmp_path: Path) ->
     assert total["right"] > 30 * COUNT, total
 
 
+CIRCLE: dict[str, Any] = {}
+CIRCLE["next"] = CIRCLE
 SOURCE = """
 struct point { short x, y; };
 struct bits { unsigned a : 3; int b : 5; unsigned char c; };
@@ -126,6 +129,14 @@ void _start(void) {}
 void *memcpy(char *to, const char *from, unsigned long n) { while (n--) *to++ = *from++; return to; }
 void *memset(char *to, int c, unsigned long n) { for (unsigned long k = 0; k < n; k++) ((volatile char *)to)[k] = c; return to; }
 char narrow(signed char c) { return c; }
+struct node { struct node *next; int v; struct point p[2]; };
+int points_on(struct node n) { return n.v + 10 * n.p[1].y + 1000 * (n.next != 0); }
+struct mixed { _Complex double c; struct point p[2]; int g[2][2]; void *at; };
+struct mixed mixed(int n) { struct mixed m = { n, { { 1, 2 }, { 3, 4 } }, { { 5, 6 }, { 7, 8 } } }; return m; }
+double weighed(struct mixed m) { return __real__ m.c + 10 * __imag__ m.c + 100 * m.p[1].y + 1000 * m.g[1][0] + (m.at != 0); }
+struct line { long at[8]; } __attribute__((aligned(64)));
+int misplaced(struct line a, int by, struct line b) { return ((unsigned long)&a | (unsigned long)&b) % 64 + by; }
+struct line line(long n) { struct line made = { { n } }; return made; }
 """
 
 
@@ -161,6 +172,23 @@ def test_structures_are_bytes_and_views(m: Any) -> None:
     assert m.call("moved", {"x": 5, "y": 7}, 2, prototype="struct point moved(struct point p, int)") == {"x": 7, "y": 5}
 
 
+def test_arrays_pointers_and_complex_members(m: Any) -> None:
+    """What a call returns can be passed to another."""
+    assert m.call("points_on", {"next": None, "v": 3, "p": [{}, {"y": 7}]}) == 73
+    assert m.call("points_on", {"next": 0x1000, "p": {1: {"y": 7}}}) == 1070
+    made = m.call("mixed", 5, prototype=True)
+    assert (made["p"], made["g"]) == (({"x": 1, "y": 2}, {"x": 3, "y": 4}), ((5, 6), (7, 8)))
+    assert m.call("weighed", made) == 5 + 400 + 7000
+    assert m.call("weighed", {"c": 1 + 2j, "p": ({}, {"y": 5}), "g": [[1, 2], [7, 8]]}) == 21 + 500 + 7000
+
+
+def test_structures_lie_as_they_ask_for(m: Any) -> None:
+    """Its alignment of 64 bytes is more than stack and heap have by themselves."""
+    for n in range(3):
+        assert m.call("misplaced", {"at": [n] * 8}, 1, {}) == 1
+    assert m.call("line", 5, prototype=True) == {"at": (5, *[0] * 7)}
+
+
 def test_integers_by_types(m: Any) -> None:
     assert m.call("low", 0xFFFFFFFF, prototype=True) == 0xFFFFFFFF
     assert m.call("low", -1, prototype=True) == 0xFFFFFFFF
@@ -174,7 +202,11 @@ def test_integers_by_types(m: Any) -> None:
     ("moved", ({"x": 1},), "1 arguments are given, and the function has 2"), ("low", (1 << 32,), "does not fit"),
     ("narrow", ("text",), "argument 1 is a bytes, and the parameter signed char"), ("low", (1.5,), "is a float, and the parameter an integer"),
     ("sum", ({"a": 1j},), "written as float"), ("turned", ("x",), "floating-point"), ("weigh", ({"at": 5},), "written as struct"),
-    ("low", (object(),), "argument 1 is")])
+    ("low", (object(),), "argument 1 is"), ("low", ({},), "is a dict, and the parameter"), ("low", (Fraction(0),), "is a Fraction"),
+    ("points_on", ({"next": {"v": 5}},), "'next': .* written as struct node"), ("points_on", (CIRCLE,), "'next': .* written as struct node"),
+    ("points_on", ({"p": {5: {"x": 1}}},), "'p', 5: struct point .* has elements 0 to 1"), ("points_on", ({"p": [{}]},), "has 2 elements, not 1"),
+    ("points_on", ({"p": [{}, {"z": 1}]},), "argument 1, 'p', 1, 'z': struct point has no member"), ("sum", ({"a": 1 << 5000},), "written as float"),
+    ("moved", ({"x": View}, 2), "argument 1"), ("weighed", ({"c": {}},), "'c'"), ("weighed", ({"c": 1 << 5000},), "'c'")])
 def test_arguments_that_are_not_of_their_types(m: Any, name: str, args: tuple[Any, ...], text: str) -> None:
     with pytest.raises(BadArgument, match=text):
         m.call(name, *args, prototype=True)
