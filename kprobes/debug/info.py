@@ -471,7 +471,7 @@ class DebugInfo:
             BadArgument: the types are not known, `prototype` is none, or the arguments are not of
                 these types.
             Unsupported: how the architecture, or the file, passes a type is not known; or the
-                compiler has removed parameters.
+                compiler has removed parameters, or debug information is damaged.
         """
         if prototype is not True:
             look("prototype", prototype, SORTS["str"])
@@ -487,7 +487,13 @@ class DebugInfo:
                     hint='say them, as in prototype="double f(double, int)"; debug information '
                     "also does",
                 )
-            types = function.prototype()
+            try:
+                types = function.prototype()
+            except DAMAGE:
+                raise Unsupported(
+                    "the debug information of the function's types is damaged",
+                    hint="prototype= says them",
+                ) from None
         return TypedCall(self, self._machine, types, arguments)
 
     def _convention_at(self, address: int, variadic: bool) -> FunctionConvention:

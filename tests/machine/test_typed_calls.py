@@ -21,6 +21,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tracing"))
 from call_programs import TARGETS, build, compiled
+from elftools.elf.elffile import ELFFile
 from test_calls_everywhere import same
 
 from kprobes import BadArgument, GuestFault, UnicornMachine, Unsupported
@@ -210,6 +211,20 @@ def test_integers_by_types(m: Any) -> None:
 def test_arguments_that_are_not_of_their_types(m: Any, name: str, args: tuple[Any, ...], text: str) -> None:
     with pytest.raises(BadArgument, match=text):
         m.call(name, *args, prototype=True)
+
+
+def test_damaged_types(tmp_path: Path) -> None:
+    program = compiled("x86_64", SOURCE, tmp_path / "typed", 0)
+    data = bytearray(program.read_bytes())
+    with program.open("rb") as file:
+        elf = ELFFile(file)
+        unit = next(elf.get_dwarf_info().iter_CUs())
+        entry = next(die for die in unit.iter_DIEs() if die.tag == "DW_TAG_subprogram" and die.attributes["DW_AT_name"].value == b"mixed")
+        at = elf.get_section_by_name(".debug_info")["sh_offset"] + entry.attributes["DW_AT_type"].offset
+        data[at:at + 4] = (entry.offset + 1 - unit.cu_offset).to_bytes(4, "little")  # no entry begins there
+    program.write_bytes(data)
+    with UnicornMachine.load(program) as m, pytest.raises(Unsupported, match="is damaged"):
+        m.call("mixed", 1, prototype=True)
 
 
 def test_long_double(m: Any) -> None:
