@@ -266,7 +266,7 @@ class UnitScanner:
             IndexError: its abbreviations are damaged.
         """
         return any(
-            name == _ORIGIN and form in _REFERENCES_OUT
+            name in (_ORIGIN, _SPECIFICATION) and form in _REFERENCES_OUT
             for shape in self._of(header).values()
             for name, form, _ in shape.attributes
         )

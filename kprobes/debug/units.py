@@ -598,12 +598,17 @@ class Units:
                 yield n, None
             return
         again = []  # units whose copies may be of functions that only a later unit names
+        are_all_read = True
         for n in range(len(self.headers)):
             found = self._scanned_copies(scanner, n)
+            are_all_read &= found is not None
             if scanner.may_be_of_others:
                 again.append(n)
             elif found is None or found:
                 yield n, found
+        if not are_all_read:  # and the functions that the others name are not known
+            yield from ((n, None) for n in again)
+            return
         known = -1
         while known != scanner.known:
             known = scanner.known
@@ -642,7 +647,11 @@ class Units:
         sections = self._sections
         start = name.encode("utf-8", "surrogatepass")
         wanted = [start + b"\0", start + b"<"][: 1 + may_name_template(name)]
-        texts = [all_of(sections.strings), all_of(sections.line_strings)]
+        texts = [
+            all_of(sections.strings),
+            all_of(sections.line_strings),
+            all_of(sections.alternative),
+        ]
         places = [at for data in texts for each in wanted for at in _occurrences(data, each)]
         by_number = bool(places) and getattr(self.info, "debug_str_offsets_sec", None) is not None
         references = [at.to_bytes(4, sections.order) for at in dict.fromkeys(places)]

@@ -320,8 +320,6 @@ static long long read_shapes(struct unit *u, u64 only)
                 goto damaged;
             if ((name == ORIGIN || name == SPECIFICATION) && form == REF_ADDR)
                 u->elsewhere = 1;
-            if (name == ORIGIN && is_alternative(form) && u->wanted & COPIES)
-                goto damaged; /* the names of functions are in the other file, which Python reads */
             if (name == SIBLING && form == REF4)
                 shape->sibling = shape->size;
             shape->size = size == VARIES || shape->size == VARIES ? VARIES : shape->size + size;
@@ -353,11 +351,12 @@ damaged:
 
 /* The attributes of an entry that are looked at; `has`: bits of the first 64 of DW_AT, and of
  * SPECIFICATION, RANGES and LISTS_BASE, as they are numbered here. Of COPIES, `original` is the offset of the
- * entry that an entry is a copy or the definition of, and 0: none in this section; `entry` is an
- * address where `has_entry` is 1, and 2: it is told otherwise. */
+ * entry that an entry is a copy or the definition of, and 0: none in this section; `is_moved` is 1
+ * where dwz -m has moved that to the other file, which Python reads; `entry` is an address where
+ * `has_entry` is 1, and 2: it is told otherwise. */
 struct values {
-    u64 has, sibling, low, high, high_is_address, bytes, line, specification, original, has_entry,
-        entry, ranges, ranges_form, table_of_lines, lists_base;
+    u64 has, sibling, low, high, high_is_address, bytes, line, specification, original, is_moved,
+        has_entry, entry, ranges, ranges_form, table_of_lines, lists_base;
     struct name name;
 };
 #define BIT(name) (1ull << ((name) & 63))
@@ -413,7 +412,7 @@ static u64 entry_at(const struct unit *u, u64 form, u64 value)
 static int read_values(struct cursor *c, const struct unit *u, const struct shape *shape, struct values *v)
 {
     const struct attribute *attributes = (const struct attribute *)u->attributes + shape->first;
-    v->has = v->original = v->has_entry = 0;
+    v->has = v->original = v->is_moved = v->has_entry = 0;
     v->name = (struct name){ NOWHERE, 0, 0 };
     for (u64 n = 0; n < shape->count; n++) {
         u64 name = attributes[n].name, form = attributes[n].form, size, value;
@@ -426,6 +425,7 @@ static int read_values(struct cursor *c, const struct unit *u, const struct shap
         }
         size = attributes[n].size;
         if (is_alternative(form)) { /* to an entry that this file does not have */
+            v->is_moved |= name == ORIGIN || name == SPECIFICATION;
             pass(c, size);
             continue;
         }
@@ -1019,6 +1019,8 @@ static long long walk_copies(struct unit *u)
             struct values v;
             if (!read_values(&c, u, shape, &v))
                 return NOT_HERE;
+            if (v.is_moved && !is_scope(shape->tag))
+                return NOT_HERE;
             struct origin *original = v.original ? origin(u, v.original) : 0;
             if (is_scope(shape->tag)) {
                 self.is_scope = 1;
@@ -1084,7 +1086,7 @@ static struct name name_of(const struct unit *u, u64 offset)
         if (offset < u->first || offset >= u->end)
             return elsewhere;
         const struct shape *shape = next_entry(&c, u);
-        if (!shape || !read_values(&c, u, shape, &v))
+        if (!shape || !read_values(&c, u, shape, &v) || v.is_moved)
             return elsewhere;
         if (hops == 8 || !(v.has & (BIT(ORIGIN) | BIT(SPECIFICATION))))
             return v.name.section == NOWHERE || measure(u, &v.name) ? v.name : elsewhere;

@@ -1,4 +1,4 @@
-"""Build alternative.tar.xz: programs whose common debug information dwz -m has moved to another file. Needs gcc and dwz.
+"""Build alternative.tar.xz: programs whose common debug information dwz -m has moved to another file. Needs gcc, g++ and dwz.
 
     python tests/data/build_alternative.py
 """
@@ -44,6 +44,40 @@ void _start(void) { run(); }
 MORE
 """
 
+CLASSES = """
+struct inner { int x; long y; const char *name; unsigned char bytes[16]; };
+struct Shape { inner in; Shape *next; int weight; int weigh(int times) const; int other(int a, long b, char c);
+               struct { int a, b, c; } nested[4]; struct { long a; int b, c; } nested2[4]; };
+struct unused { Shape s[3]; long more[10]; struct { char c; short s; } pairs[8]; };
+"""
+PROGRAM_OF_CLASSES = """
+#include "classes.h"
+unused keep_NAME;
+inline __attribute__((always_inline)) int Shape::weigh(int times) const {
+  int sum = in.x * times;
+  __asm__ volatile("" : "+r"(sum));
+  return sum + weight; }
+extern "C" __attribute__((noinline)) int look_NAME(Shape *s) {
+  __asm__ volatile("" ::: "memory");
+  return s->weigh(2) + s->in.x; }
+extern "C" int run() { Shape s = {}; s.in.x = 3; return look_NAME(&s); }
+extern "C" void _start() { run(); }
+"""
+
+
+def add_classes(archive: tarfile.TarFile, folder: Path) -> None:
+    """Programs of C++: the class is moved, and what is inlined of its functions is not."""
+    (folder / "classes.h").write_text(CLASSES)
+    programs = ["classes", "classes2", "classes3"]
+    for program in programs:
+        (folder / f"{program}.cpp").write_text(PROGRAM_OF_CLASSES.replace("NAME", program))
+        subprocess.run(["g++", "-gdwarf-5", "-O1", "-ffreestanding", "-nostdlib", "-static", "-no-pie", "-Wl,--build-id", "-fno-exceptions",
+                        "-fno-rtti", "-fno-asynchronous-unwind-tables", f"{program}.cpp", "-o", program], cwd=folder, check=True)
+    archive.add(folder / "classes", "plain_classes")
+    subprocess.run(["dwz", "-m", "common_classes.debug", "-M", "common_classes.debug", *programs], cwd=folder, check=True)
+    for each in ("classes", "common_classes.debug"):
+        archive.add(folder / each, each)
+
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as name, tarfile.open(HERE / "alternative.tar.xz", "w:xz") as archive:
@@ -61,6 +95,7 @@ def main() -> None:
             subprocess.run(["dwz", *options, "-m", f"common{version}.debug", "-M", f"common{version}.debug", *built], cwd=folder, check=True)
             for each in (built[0], f"common{version}.debug"):
                 archive.add(folder / each, each)
+        add_classes(archive, folder)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kprobes import EventError, Kprobes, UnicornMachine, UnknownSymbol
+from kprobes.events._lines import source_places
 from kprobes.image import alternative_link, find_alternative
 
 ARCHIVE = Path(__file__).resolve().parents[1] / "data" / "alternative.tar.xz"
@@ -66,6 +67,21 @@ def test_what_was_moved_is_found_as_before(folder: Path, without: str, monkeypat
     if without:
         monkeypatch.setattr(without, lambda *given: None)
     assert told(folder / "moved") == before
+
+
+@pytest.mark.parametrize("without", ["", "kprobes.debug.units.copy_scanner", "kprobes.debug.units.quick_scanner"])
+def test_inlined_functions_of_moved_classes_are_found(folder: Path, without: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their entries are here, and their names are those of their declarations, which are in the other file."""
+    def places(path: Path) -> list[Any]:
+        with UnicornMachine.load(path) as m, Kprobes(m):
+            texts = ("weigh%inlined", "Shape::weigh%inlined", "classes.cpp:6", "classes.cpp:8")
+            return [source_places(text, m, f"p {text}", len("p ")) for text in texts]
+
+    if without:
+        monkeypatch.setattr(without, lambda *given: None)
+    found = places(folder / "plain_classes")
+    assert [each.inlined for some in found[:3] for each in some] == ["weigh", "Shape::weigh", "weigh"]
+    assert places(folder / "classes") == found
 
 
 def test_types_that_only_other_programs_import_are_not_found(folder: Path) -> None:
