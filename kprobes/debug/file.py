@@ -9,6 +9,7 @@ import io
 import struct
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from mmap import mmap
 from typing import Any, Final, Literal, TypeVar
@@ -378,7 +379,7 @@ def _own_dwarf(file: LoadedFile) -> tuple[Any, str, bytes]:
 
 def alternative_of(file: LoadedFile, path: str, data: bytes) -> LoadedFile | None:
     """Return the file that has what dwz -m has taken out of a file's debug information, looked for
-    once; None: nothing was, or it is not here.
+    once; None: nothing was, or it is not here, or damaged.
 
     Args:
         file: the file, whose `cache` keeps the result.
@@ -388,7 +389,13 @@ def alternative_of(file: LoadedFile, path: str, data: bytes) -> LoadedFile | Non
 
     def find() -> LoadedFile | None:
         found = find_alternative(data, path)
-        return None if found is None else LoadedFile(found[1], file.bias, file.module, found[0])
+        if found is None:
+            return None
+        other = LoadedFile(found[1], file.bias, file.module, found[0])
+        with suppress(*DAMAGE):  # one that is damaged is as good as none
+            if dwarf(other).has_debug_info:
+                return other
+        return None
 
     return cached(file, "alternative", find)
 

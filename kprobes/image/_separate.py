@@ -119,7 +119,7 @@ def find_alternative(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -
         (path, contents); None: nothing was taken out, or no file of that build-id is there.
     """
     link = alternative_link(data)
-    if link is None:
+    if link is None or not link[1]:  # of no identity: any file would fit
         return None
     name, identity = link
     places = [name]

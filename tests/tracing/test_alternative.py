@@ -116,6 +116,22 @@ def test_the_file_is_found_as_gdb_finds_it(folder: Path, monkeypatch: pytest.Mon
         assert m.type("struct shared").size and not m.debug.lacking()
 
 
+def test_any_file_is_none_where_no_identity_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = (folder / "moved").read_bytes()
+    path, found = find_alternative(data, str(folder / "moved"))
+    monkeypatch.setattr("kprobes.image._separate.alternative_link", lambda data: (path, ""))
+    assert found and find_alternative(data, str(folder / "moved")) is None
+
+
+def test_one_without_debug_information_is_none(folder: Path) -> None:
+    """It has the right identity. What the program itself has is read as before."""
+    wanted = common(folder)
+    wanted.write_bytes(wanted.read_bytes().replace(b".debug_info\0", b".other_info\0"))
+    with UnicornMachine.load(folder / "moved") as m:
+        assert "first.c:" in str(m.debug.where(m.symbols["look_first"].address))
+        assert wanted.name in m.debug.lacking()
+
+
 def test_names_are_kept_apart_for_a_file_with_and_without_its_other_part(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names of types of the program's own are in the other file: what is noted without it is not what counts with it."""
     monkeypatch.setattr("kprobes.debug.units.SMALL", 0)
