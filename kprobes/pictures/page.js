@@ -131,10 +131,12 @@ const kp = (() => {
     }
     return at;
   };
+  const DEEPEST = 8;  // groups in each other that are looked at
   // A name without arguments of templates and functions, and without what it returns: `geo::Table<int>::find(int) const`
   // is geo::Table::find; `<geo::Table as geo::Find>::find` is Table::find; `{lambda(int)#1}` is {lambda}.
-  const bare = (name) => {
+  const bare = (name, depth = 0) => {
     let out = "";
+    if (depth === DEEPEST || /^[-+]\[/.test(name)) return name;  // of Objective-C: -[Shape area]
     name = name.replaceAll("(anonymous namespace)::", "");
     for (let at = 0; at < name.length;) {
       OPERATOR.lastIndex = at;
@@ -143,7 +145,7 @@ const kp = (() => {
       if (!GROUPS[c]) { out += c; at++; continue; }
       const end = behind(name, at), inner = name.slice(at + 1, end - 1);
       if (c === "{") out += `{${inner.match(/^[\w:]*(?: \w+$)?/)[0] || inner}}`;
-      else if (c === "<" && (!out || / $/.test(out) && !/\boperator\S* $/.test(out))) out += bare(inner.split(" as ")[0].replace(/^[&*](?:mut |const )?/, "")).split("::").pop() || inner;
+      else if (c === "<" && (!out || / $/.test(out) && !/\boperator\S* $/.test(out))) out += bare(inner.split(" as ")[0].replace(/^[&*](?:mut |const )?/, ""), depth + 1).split("::").pop() || inner;
       else if (c === "(" && out && !/(^|\s)decltype ?$/.test(out)) {  // parameters; a scope may follow them
         if (/ $/.test(out) && !/\boperator\b/.test(out)) return name;  // void (*f(int))(char)
         if (!name.startsWith("::", end)) break;
@@ -160,7 +162,8 @@ const kp = (() => {
     if (!found) {
       found = [name];
       if (/[<(:]/.test(name)) {
-        const plain = bare(name), parts = plain.split("::");
+        const plain = bare(name), operator = plain.search(/\boperator\b/), scopes = plain.slice(0, operator < 0 ? plain.length : operator).split("::");
+        const parts = operator < 0 ? scopes : [...scopes.slice(0, -1), plain.slice(operator)];
         for (const each of [plain, parts.slice(-2).join("::"), parts[parts.length - 1]])
           if (each && each.length < found[found.length - 1].length) found.push(each);
       }
