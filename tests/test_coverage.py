@@ -9,6 +9,7 @@ import shutil
 import struct
 import subprocess
 import sys
+from collections import Counter
 from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,14 +17,16 @@ from typing import Any
 
 import pytest
 from arches import NO_PROGRAMS, RUNNABLE, programs_of, results
+from click.testing import CliRunner
 
 from kprobes import BadArgument, GuestFault, GuestTimeout, Kprobe, Kprobes, UnicornMachine, UnknownSymbol, Unsupported
+from kprobes.cli import main
 from kprobes.machine.paper import PaperMachine
 from kprobes.machine.unicorn.blockcounts import HookedBlockCounts
 from kprobes.machine.unicorn.host import hostcode
 from kprobes.tracing import coverfiles
 from kprobes.tracing.coverage import Coverage
-from kprobes.tracing.coverfiles import Block, Module
+from kprobes.tracing.coverfiles import Block, Module, SourceCoverage, coverage_page
 
 LOOP = bytes.fromhex("31c0 01f8 ffcf 75fa c3")  # xor eax, eax; add eax, edi; dec edi; jne to the second; ret
 
@@ -352,6 +355,21 @@ def test_lcov_with_functions(tmp_path: Path) -> None:
         c.save(tmp_path / "y.html", sources="nowhere")
         assert page_files(tmp_path / "y.html")[0]["text"] is None
         assert "1 of 1 files could not be read" in (tmp_path / "y.html").read_text()
+
+
+def test_names_of_cpp_on_the_page_are_demangled_unless_told_otherwise(tmp_path: Path) -> None:
+    """By the call and by the command, whose JSON has names as its table has them."""
+    name = "_Z4areaRK5Shape"
+    sources = {"shape.cpp": SourceCoverage(Counter({3: 1}), {name: (3, 1)})}
+    for demangle, shown in ((True, "area(Shape const&)"), (False, name)):
+        (path := tmp_path / "x.html").write_bytes(coverage_page(sources, tmp_path, demangle))
+        assert page_files(path)[0]["functions"] == [[shown, 3, 1]]
+    (raw := tmp_path / "x.bin").write_bytes(bytes.fromhex("c0035fd6"))
+    (symbols := tmp_path / "x.txt").write_text(f"0000000000010000 0000000000000004 T {name}\n")
+    words = ["cover", str(raw), "--arch", "arm64", "--base", "0x10000", "--symbols", str(symbols), "--call", f"{name}(1)", "--json"]
+    for options, shown in ((["-C"], "area(Shape const&)"), ([], name)):
+        done = CliRunner().invoke(main, [*words, *options])
+        assert json.loads(done.stdout.splitlines()[-1])["function"] == shown
 
 
 def page_files(path: Path) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ import click
 from ..newfile import NewFile
 from ._guest import GuestCommand, GuestOptions, left_out, on_events, on_guest, on_verbose
 from ._keys import typed
-from ._render import on_names, probing, table
+from ._render import objects, on_names, pictures_are_demangled, probing, table
 
 ORDERS = {"hits": "h", "rate": "s", "name": "n"}  #: what top's rows are sorted by -> the key for it
 
@@ -356,7 +356,7 @@ def cover(
             guest.start(machine)
         finally:
             if new is not None:
-                new.file.write(coverage.contents(kind, sources))
+                new.file.write(coverage.contents(kind, sources, pictures_are_demangled()))
                 new.keep = True
             executed: set[int] = set()
             for block in coverage.blocks:
@@ -372,7 +372,9 @@ def cover(
                 if done:
                     rows.append((symbol.name, done, symbol.size, f"{100 * done / symbol.size:.1f}"))
             if as_json:
-                for name, done, size, _ in rows:
-                    click.echo(json.dumps({"function": name, "executed": done, "size": size}))
+                objects(
+                    {"function": name, "executed": done, "size": size}
+                    for name, done, size, _ in rows
+                )
             else:
                 table(("function", "executed", "size", "percent"), rows)

@@ -249,6 +249,7 @@ class Coverage:
         path: str | os.PathLike[str],
         format: str | None = None,
         sources: str | os.PathLike[str] = ".",
+        demangle: bool = True,
     ) -> None:
         """Write a file: drcov (version 2), lcov or html (lines and functions of files with line
         tables) or afl (the bitmap).
@@ -257,22 +258,26 @@ class Coverage:
             path: of the file.
             format: None: as the name ends, .drcov, .info, .html or .afl.
             sources: of html: the folder where relative paths of source files begin.
+            demangle: of html: False: C++ and Rust names are as in the debug information.
 
         Raises:
             BadArgument: there is no such format, or the name tells none.
             Unsupported: no loaded file has lines, which lcov and html need.
             OSError: the file cannot be written.
         """
-        data = self.contents(format_of(path, format), sources)
+        data = self.contents(format_of(path, format), sources, demangle)
         with NewFile(path, binary=True) as new:
             new.file.write(data)
 
-    def contents(self, format: str, sources: str | os.PathLike[str] = ".") -> bytes:
+    def contents(
+        self, format: str, sources: str | os.PathLike[str] = ".", demangle: bool = True
+    ) -> bytes:
         """Return the bytes of the file that save() writes.
 
         Args:
             format: "drcov", "lcov", "html" or "afl".
             sources: of html: the folder where relative paths of source files begin.
+            demangle: of html: False: C++ and Rust names are as in the debug information.
 
         Raises:
             BadArgument: there is no such format.
@@ -285,7 +290,7 @@ class Coverage:
         if format == "lcov":
             return lcov(self._sources())
         if format == "html":
-            return coverage_page(self._sources(), os.fspath(sources))
+            return coverage_page(self._sources(), os.fspath(sources), demangle)
         return bytes(self.bitmap)
 
     def _drcov(self) -> bytes:

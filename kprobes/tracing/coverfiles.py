@@ -437,20 +437,24 @@ def _record(name: str, source: SourceCoverage) -> str:
 # --- HTML
 
 
-def coverage_page(sources: dict[str, SourceCoverage], folder: str | Path) -> bytes:
+def coverage_page(
+    sources: dict[str, SourceCoverage], folder: str | Path, demangle: bool = True
+) -> bytes:
     """Return a page of HTML: a table of the source files, and of each its lines and functions with
     how often they were executed.
 
     Args:
         sources: path of a source file -> what of it was executed.
         folder: where relative paths begin. A file that cannot be read is shown without its text.
+        demangle: False: C++ and Rust names are as in the debug information.
     """
+    shown = readable if demangle else str
     files = [
         {
             "name": name.translate(CONTROLS),
             "lines": [number for line in sorted(source.lines.items()) for number in line],
             "functions": [
-                (readable(function).translate(CONTROLS), line, count)
+                (shown(function).translate(CONTROLS), line, count)
                 for function, (line, count) in sorted(
                     source.functions.items(), key=lambda row: row[1][0]
                 )
