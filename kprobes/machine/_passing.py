@@ -17,6 +17,10 @@ from ..regs import Regs
 Argument = Union[
     int, bool, bytes, bytearray, memoryview, str, None, "array[Any]", "ctypes.Array[Any]"
 ]
+#: types whose values are passed without knowing the parameter's type; is_plain() knows others
+PLAIN = frozenset({int, bool, type(None), str, bytes, bytearray})
+_BUFFERS = (bytes, bytearray, memoryview)  # tuples: isinstance() is quicker with them
+_AS_THEY_ARE = (bytes, bytearray, int)
 BELOW = 512  # bytes beyond any red zone: 128 on x86_64, 288 on ppc64
 ALLOC_ALIGN = 16  #: bytes of which addresses of alloc() are multiples
 
@@ -78,8 +82,8 @@ class Passing:
             NoMemory: there is no room for a copy.
             GuestFault: arguments, or the end of a back chain, go on the stack, which is not mapped.
         """
-        abi, _ = self._convention()
-        self._set_words(regs, *self._sorted(abi))
+        abi, pushed = self._convention()
+        self._set_words(regs, abi, pushed, *self._sorted(abi))
 
     def _convention(self) -> tuple[Abi, int]:
         """Return the calling convention, and the bytes of the return address that a call pushes.
@@ -94,18 +98,21 @@ class Passing:
             )
         return abi, linkage.pushed
 
-    def _set_words(self, regs: Regs, pointers: Sequence[int], words: Sequence[int]) -> None:
+    def _set_words(
+        self, regs: Regs, abi: Abi, pushed: int, pointers: Sequence[int], words: Sequence[int]
+    ) -> None:
         """Set registers and stack to the arguments of a call.
 
         Args:
             regs: the registers.
+            abi: the architecture's calling convention.
+            pushed: bytes of the return address that a call pushes.
             pointers: the arguments for registers that take pointers only.
             words: all others.
 
         Raises:
             GuestFault: arguments, or the end of a back chain, go on the stack, which is not mapped.
         """
-        abi, pushed = self._convention()
         on_stack = max(len(words) - len(abi.args), 0)
         self._make_room(regs, abi, pushed, on_stack * (self._arch.bits // 8))
         for n, word in enumerate(words):
@@ -260,8 +267,8 @@ def register_value(arch: Arch, place: int, value: Argument) -> int | bytes | byt
     Raises:
         BadArgument: it is of a wrong kind, or does not fit into a register.
     """
-    plain = plain_value(place, value)
-    if isinstance(plain, bytes | bytearray | memoryview):
+    plain = value if type(value) is int else plain_value(place, value)
+    if isinstance(plain, _BUFFERS):
         return plain
     try:
         number = index(0 if plain is None else plain)
@@ -292,7 +299,7 @@ def plain_value(place: int, value: Any) -> Any:
             raise BadArgument(
                 f"argument {place}, {shown(value)}, is no text", hint="pass bytes"
             ) from None
-    if isinstance(value, bytes | bytearray | int):
+    if isinstance(value, _AS_THEY_ARE):
         return value
     buffer = None if hasattr(value, "__index__") else _buffer(value)
     return value if buffer is None else buffer

@@ -7,14 +7,17 @@ from typing import Any, Literal
 
 from ..errors import Unsupported
 from ..regs import Regs
-from ._passing import ALLOC_ALIGN, ArgumentMemory, Passing, is_plain, plain_value
+from ._passing import ALLOC_ALIGN, PLAIN, ArgumentMemory, Passing, is_plain, plain_value
 
 
 def has_types(arguments: Iterable[object]) -> bool:
     """Return True if the types of the function have to be known: an argument is no integer, text or
     buffer, but a float or a structure, say.
     """
-    return not all(map(is_plain, arguments))
+    for value in arguments:  # noqa: SIM110  (quicker than any())
+        if type(value) not in PLAIN and not is_plain(value):
+            return True
+    return False
 
 
 class TypedPassing(Passing):
@@ -75,6 +78,8 @@ class TypedPassing(Passing):
             apart = call.pointers if abi.pointers else [False] * len(words)
             self._set_words(
                 regs,
+                abi,
+                pushed,
                 [word for word, is_apart in zip(words, apart, strict=True) if is_apart],
                 [word for word, is_apart in zip(words, apart, strict=True) if not is_apart],
             )
