@@ -435,12 +435,15 @@ def test_functions_that_return_twice_have_no_return_probes(name: str) -> None:
         k.register_kprobe(Kprobe(symbol_name=name))
 
 
-@pytest.mark.parametrize("code, returns", [("31ed 4889e7 4883e4f0 e800000000 f4", False), ("31c0 c3", True), ("e900000000 c3", True)],
-                         ids=["glibc's", "a function", "a tail call"])
-def test_a_programs_entry_that_cannot_return_has_no_return_probes(code: str, returns: bool) -> None:
+@pytest.mark.parametrize("has_size", [True, False], ids=["", "written by hand"])
+@pytest.mark.parametrize("code, returns", [("31ed 4889e7 4883e4f0 e800000000 f4", False), ("31ed e800000000 ebfe", False),
+                                           ("31c0 c3", True), ("e900001000", True)],
+                         ids=["glibc's", "ends in a loop", "a function", "a tail call"])
+def test_a_programs_entry_that_cannot_return_has_no_return_probes(code: str, returns: bool, has_size: bool) -> None:
     """Where x86 has a return address there is argc: a program lost its arguments."""
     raw = bytes.fromhex(code)
-    with UnicornMachine.from_code(raw, arch="x86_64", symbols={"_start": (0x10000, len(raw))}) as m, Kprobes(m) as k:
+    symbols: dict[str, Any] = {"_start": (0x10000, len(raw)) if has_size else 0x10000}
+    with UnicornMachine.from_code(raw, arch="x86_64", symbols=symbols) as m, Kprobes(m) as k:
         if returns:
             k.register_kretprobe(Kretprobe(symbol_name="_start"))
             return

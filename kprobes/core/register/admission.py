@@ -108,7 +108,8 @@ class Admission:
             raise Blacklisted(why, address=place.address, symbol=probe.place(), hint="use a kprobe")
 
     def _never_returns(self, symbol: Symbol) -> bool:
-        """Return True if a function has nothing to return by, where calls push the return address.
+        """Return True if a function has nothing to return by, where calls push the return address:
+        each of its instructions goes on to the next one, or jumps within the function.
 
         A kernel begins a program with the number of its arguments in that place, which is not to be
         changed.
@@ -119,7 +120,9 @@ class Admission:
         linkage = self._machine.arch.linkage
         if linkage is None or not linkage.pushed:
             return False
-        return all(insn.falls_through for insn in self._survey.instructions(symbol))
+        insns = self._survey.instructions(symbol)
+        inside = {insn.addr for insn in insns}
+        return all(insn.falls_through or insn.target in inside for insn in insns)
 
 
 def typed(probe: P, kind: type[P]) -> P:
