@@ -34,7 +34,7 @@ from .numbers import number, real_of_x87, single_of_double
 from .passing import Arrival, FunctionEntry, c_convention, is_copied, is_of_btf, result_of
 from .places import SourceFrame, frames, told
 from .placing import ParameterPart
-from .prototypes import FunctionConvention, parsed
+from .prototypes import FunctionConvention, Prototype, parsed
 from .registers import facts, register
 from .scopes import (
     FrameVariables,
@@ -117,6 +117,10 @@ class DebugInfo:
 
     def __init__(self, machine: DebuggedMachine) -> None:
         self._machine, self.arch = machine, machine.arch
+        #: (as the caller gives it, address) of functions that were called by their types
+        self._prototypes: dict[tuple[str | Literal[True], int], Prototype] = {}
+        #: (Symbols.changes, files) when these were read
+        self._prototypes_of: tuple[int, tuple[LoadedFile, ...]] = (-1, ())
 
     @property
     def files(self) -> tuple[LoadedFile, ...]:
@@ -473,28 +477,44 @@ class DebugInfo:
             Unsupported: how the architecture, or the file, passes a type is not known; or the
                 compiler has removed parameters, or debug information is damaged.
         """
+        symbols = self._machine.symbols
+        if self._prototypes_of != (symbols.changes, symbols.files):
+            self._prototypes.clear()
+            self._prototypes_of = symbols.changes, symbols.files
         if prototype is not True:
             look("prototype", prototype, SORTS["str"])
-            variadic = "..." in prototype
-            types = parsed(prototype, self.arch, self.type, self._convention_at(entry, variadic))
-        else:
-            function = self._entry(entry)
-            if function is None:
-                odd = [(n, one) for n, one in enumerate(arguments, 1) if not isinstance(one, int)]
-                why = f"argument {odd[0][0]} is {kind_of(odd[0][1])}, and " if odd else ""
-                raise BadArgument(
-                    f"{why}the function's types are not known",
-                    hint='say them, as in prototype="double f(double, int)"; debug information '
-                    "also does",
-                )
-            try:
-                types = function.prototype()
-            except DAMAGE:
-                raise Unsupported(
-                    "the debug information of the function's types is damaged",
-                    hint="prototype= says them",
-                ) from None
+        types = self._prototypes.get((prototype, entry))
+        if types is None:
+            types = self._prototype_at(arguments, prototype, entry)
+            self._prototypes[prototype, entry] = types
         return TypedCall(self, self._machine, types, arguments)
+
+    def _prototype_at(
+        self, arguments: Sequence[Any], prototype: str | Literal[True], entry: int
+    ) -> Prototype:
+        """Return the types of a function. The parameters are those of typed_call(), and so are the
+        errors; arguments are only named in these.
+        """
+        if prototype is not True:
+            variadic = "..." in prototype
+            convention = self._convention_at(entry, variadic)
+            return parsed(prototype, self.arch, self.type, convention)
+        function = self._entry(entry)
+        if function is None:
+            odd = [(n, one) for n, one in enumerate(arguments, 1) if not isinstance(one, int)]
+            why = f"argument {odd[0][0]} is {kind_of(odd[0][1])}, and " if odd else ""
+            raise BadArgument(
+                f"{why}the function's types are not known",
+                hint='say them, as in prototype="double f(double, int)"; debug information '
+                "also does",
+            )
+        try:
+            return function.prototype()
+        except DAMAGE:
+            raise Unsupported(
+                "the debug information of the function's types is damaged",
+                hint="prototype= says them",
+            ) from None
 
     def _convention_at(self, address: int, variadic: bool) -> FunctionConvention:
         """Return how a C function is called, as far as its file says it.

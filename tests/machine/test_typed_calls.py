@@ -213,6 +213,24 @@ def test_arguments_that_are_not_of_their_types(m: Any, name: str, args: tuple[An
         m.call(name, *args, prototype=True)
 
 
+def test_types_are_those_of_the_file_that_is_loaded(tmp_path: Path) -> None:
+    """Types that were not known, or were another file's, are read again."""
+    text = "struct real { float f; }; float get(struct real r) { return r.f; } void _start(void) {}"
+    program = compiled("x86_64", text, tmp_path / "typed", 0)
+    stripped = tmp_path / "stripped"
+    linker = [sys.executable, "-m", "ziglang", "ld.lld", "--image-base=0x400000", "-static", "-e", "_start"]
+    subprocess.run([*linker, "--strip-all", f"{program}.o", "-o", stripped], check=True, capture_output=True)
+    with UnicornMachine.load(program) as whole_one, UnicornMachine.load(stripped) as m:
+        address = whole_one.symbols["get"].address
+        for prototype in (True, "float get(struct real)"):
+            with pytest.raises(BadArgument):
+                m.call(address, {"f": 1.5}, prototype=prototype)
+        m.symbols.load(program)
+        for prototype in (True, "float get(struct real)"):
+            for n in range(3):
+                assert m.call(address, {"f": n + 0.5}, prototype=prototype) == n + 0.5
+
+
 def test_damaged_types(tmp_path: Path) -> None:
     program = compiled("x86_64", SOURCE, tmp_path / "typed", 0)
     data = bytearray(program.read_bytes())
