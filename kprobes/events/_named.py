@@ -23,7 +23,7 @@ from ..debug.scopes import Variable
 from ..debug.types import CType, Member
 from ..debug.view import Held, View, load
 from ..debug.whole import whole
-from ..errors import GuestFault, KprobeError
+from ..errors import GuestFault, KprobeError, Unsupported
 from ..machine._base import Machine
 from ..regs import Regs
 from ._event import KeptAtEntry, Plan, Read, Saved
@@ -481,10 +481,13 @@ class KnownNames:
             hit, or is in memory that cannot be read.
             """
             value = view(regs, saved)
-            for key in keys:
-                if not isinstance(value, View):
-                    break
-                value = value[key]
+            try:
+                for key in keys:
+                    if not isinstance(value, View):
+                        break
+                    value = value[key]
+            except Unsupported:  # the compiler has kept other parts of it
+                value = None
             if value is None:
                 raise GuestFault("the variable is not kept here", address=regs.pc, access="read")
             if refers and isinstance(value, View):

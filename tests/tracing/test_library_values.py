@@ -276,12 +276,13 @@ def test_of_a_slice_whose_pointer_is_not_kept_the_length_is_shown(tmp_path: Path
     program = tmp_path / "guest"
     subprocess.run(["rustc", "-g", "-O", "-Ctarget-feature=+crt-static", "-o", program, tmp_path / "guest.rs"], check=True)
     with UnicornMachine.load(program) as m, Kprobes(m) as k:
-        part, all = k.event("p total s v"), k.event("p first s")
+        part, all = k.event("p total s v n=s.length d=s.data_ptr"), k.event("p first s")
         m.call("total", 0, 3, 0, 2)
         address = m.symbols["main"].address
         m.call("first", address, 1)
         text = chr(m.read(address, 1)[0])
-    assert next(iter(part)).args == {"s": {"data_ptr": "(not kept)", "length": 3}, "v": {"data_ptr": "(not kept)", "length": 2}}
+    assert next(iter(part)).args == {"s": {"data_ptr": "(not kept)", "length": 3}, "v": {"data_ptr": "(not kept)", "length": 2},
+                                     "n": 3, "d": None}
     assert str(next(iter(part))) and len(next(iter(all)).args["s"]) >= len(text) > 0
 
 
