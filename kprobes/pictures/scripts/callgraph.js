@@ -117,7 +117,8 @@ kp.views.callgraph = (place, data) => {
       box.firstChild.style.strokeWidth = hit || n === picked ? 2.5 : 1;
     });
     lines.forEach(([from, to, line]) => { line.style.opacity = picked < 0 ? (test ? .4 : 1) : from === picked || to === picked ? 1 : .12; });
-    said.textContent = !test ? "" : count ? `${count} found` : "nothing found";
+    const others = test ? data.names.slice(most).filter(test).length : 0;
+    said.textContent = !test ? "" : `${count || "nothing"} found${others ? `, ${others} among functions that are not shown` : ""}`;
   };
   const draw = () => {
     const wide = place.clientWidth - 2, high = Math.max(280, innerHeight - 290), now = `${wide} ${high} ${kp.isDark()}`;
