@@ -159,7 +159,10 @@ def look_at_width(what: str, value: int, bits: int, hint: str) -> None:
         hint: of the error.
     """
     if not -(1 << bits - 1) <= value < 1 << bits:
-        raise BadArgument(f"{what}, {value:#x}, does not fit into {bits} bits", hint=hint)
+        number = f"{value:#x}"
+        if len(number) > 80:
+            number = f"{number[:77]}..."
+        raise BadArgument(f"{what}, {number}, does not fit into {bits} bits", hint=hint)
 
 
 def blame(error: Exception, **values: object) -> Exception:

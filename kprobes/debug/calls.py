@@ -95,7 +95,8 @@ class TypedCall:
             prototype: the function's types.
             arguments: numbers; for a pointer also bytes, bytearray or memoryview; for a structure
                 or union a mapping of its members, of which those left out are 0, a View of one, or
-                all its bytes; for a complex number a complex.
+                all its bytes; for a complex number a complex. A member that is an array is a
+                sequence of all elements, or a mapping of some by their index.
 
         Raises:
             BadArgument: an argument cannot be passed as its parameter's type, or there are too few
@@ -175,7 +176,9 @@ class TypedCall:
         Raises:
             Unsupported: it is a float, and it is not known how it is passed.
         """
-        integer = Derived.number("int", "long", self._arch.bits // 8, True, self._arch)
+        integer = Derived.number(
+            "int", "an integer behind `...`", self._arch.bits // 8, True, self._arch
+        )
         if isinstance(value, _BUFFERS):
             return Derived.of(integer, self._arch, None), value
         if not isinstance(value, Real) or hasattr(value, "__index__"):

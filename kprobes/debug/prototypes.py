@@ -9,6 +9,7 @@ from typing import Final
 from attrs import frozen
 
 from ..arch._base import Arch
+from ..arguments import shown
 from ..errors import BadArgument, UnknownSymbol
 from .placing import ParameterPart
 from .types import CType, Derived
@@ -33,7 +34,8 @@ _NAMED: Final = {
 _INTEGERS: Final = {"": 4, "char": 1, "short": 2, "long": 0, "long long": 8}
 _OF_INTEGERS: Final = {"char", "short", "int", "long", "signed", "unsigned"}
 #: words that make another type of the one beside them, and so are no names
-_OF_TYPES: Final = {*_OF_INTEGERS, "float", "double", "complex", "_Complex"}
+_COMPLEX: Final = {"complex", "_Complex"}
+_OF_TYPES: Final = {*_OF_INTEGERS, "float", "double", *_COMPLEX}
 _QUALIFIERS: Final = {"const", "volatile", "restrict", "extern", "static", "inline", "register"}
 _DECLARATION: Final = re.compile(r"([^()]*)\(([^()]*)\)\s*;?\s*")
 
@@ -87,7 +89,9 @@ def parsed(
     found = _DECLARATION.fullmatch(text.strip())
     if found is None:
         raise BadArgument(
-            f"{text!r} is no prototype", hint='write it as C does: "double pow(double, double)"'
+            f"{shown(text)} is no prototype",
+            hint='write it as C does: "double pow(double, double)", '
+            "with void * for a pointer to a function",
         )
     given = [one.strip() for one in found[2].split(",")] if found[2].strip() else []
     variadic = given[-1:] == ["..."]
@@ -95,7 +99,7 @@ def parsed(
     if len(parameters) == 1 and parameters[0].kind == "void" and len(given) == 1:
         parameters = []
     if any(one.kind == "void" for one in parameters):
-        raise BadArgument(f"{text!r} has a parameter of type void", hint="leave it out")
+        raise BadArgument(f"{shown(text)} has a parameter of type void", hint="leave it out")
     result = _type(found[1], arch, type_named)
     return Prototype(result, tuple(parameters), variadic, convention)
 
@@ -125,7 +129,7 @@ def _type(text: str, arch: Arch, type_named: Callable[[str], CType]) -> CType:
         if found is not None:
             return found
     raise BadArgument(
-        f"the type of {text.strip()!r} is not understood",
+        f"the type of {shown(text.strip())} is not understood",
         hint="numbers of C and stdint.h, void, pointers and types of debug information are",
     )
 
@@ -145,6 +149,12 @@ def _number(words: list[str], arch: Arch) -> CType | None:
         kind, size, signed = _NAMED[name]
         size = size or (0 if kind == "void" else word)
         return Derived.number(kind, name, size, signed, arch)
+    if not _COMPLEX.isdisjoint(words):
+        parts = [one for one in words if one not in _COMPLEX]
+        if len(words) != 2 or parts not in (["float"], ["double"]):
+            return None
+        _, half, _ = _NAMED[parts[0]]
+        return Derived.number("complex", name, 2 * half, True, arch)
     signs = [one for one in words if one in ("signed", "unsigned")]
     rest = " ".join(sorted(one for one in words if one not in ("signed", "unsigned", "int")))
     if (

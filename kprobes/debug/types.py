@@ -737,7 +737,7 @@ class Derived(CType):
         """Make the type of a number, or void.
 
         Args:
-            kind: "int", "float", "bool" or "void".
+            kind: "int", "float", "complex", "bool" or "void".
             name: as C writes it.
             size: bytes; 0 of void.
             signed: of an integer.
