@@ -118,7 +118,7 @@ def test_nothing_is_known_of_the_function(bare: Any) -> None:
 
 @pytest.mark.parametrize("text", ["", "add", "double add(double", "long double add(int)", "double add(struct x)",
                                   "double f(void, int)", "dbl f(int)", "int f(int (*)(int))", "float double f()",
-                                  "double f(long double)", "double f(int complex)", "double f(double _Complex)",
+                                  "double f(long double)", "double f(int complex)", "double f(char _Complex)",
                                   "int f(unsigned float)", "int f(float int)", "int f(long double x)"])
 def test_prototypes_that_are_none(bare: Any, text: str) -> None:
     with pytest.raises(BadArgument, match=r"is no prototype|is not understood|of type void"):
