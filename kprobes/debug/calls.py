@@ -34,20 +34,23 @@ _COMPOSED: Final = (Mapping, View, list, tuple, *_BUFFERS)
 class ResultReader(Protocol):
     """The part of DebugInfo that reads values in registers."""
 
-    def typed(self, type: CType, raw: int) -> Any: ...
-    def in_parts(self, type: CType, parts: Sequence[ParameterPart], regs: Regs) -> Any: ...
+    def typed(self, type: CType, raw: int) -> Any:
+        """Return the value of a type that a register's bits `raw` stand for."""
+
+    def in_parts(self, type: CType, parts: Sequence[ParameterPart], regs: Regs) -> Any:
+        """Return the value of a type whose bytes are in `parts`, read from `regs` and memory."""
 
 
 @frozen
 class PlacedArguments:
-    """The registers and the stack at the entry of a function that is called.
+    """What the caller has to set in registers and on the stack before a function is entered.
 
     Attributes:
         registers: name -> value.
-        stack: (bytes from the stack pointer at the entry, what lies there) of each argument, or
-            part of one.
-        alignment: bytes of which the stack pointer has to be a multiple for these, before a return
-            address is pushed.
+        stack: (offset in bytes from the stack pointer at the entry, bytes to write there) of each
+            argument, or part of one.
+        alignment: bytes of which the stack pointer has to be a multiple for the arguments, before
+            a return address is pushed.
     """
 
     registers: Mapping[str, int]
@@ -56,8 +59,13 @@ class PlacedArguments:
 
 
 @define
-class _Bytes:
-    """Memory of a structure that is being filled, at addresses from 0: what a View writes to."""
+class _StructureMemory:
+    """Memory, at addresses from 0, of a structure that is being filled: a View writes to it.
+
+    Attributes:
+        arch: the guest's, as a View asks its memory for it.
+        data: the structure's bytes so far.
+    """
 
     arch: Any
     data: bytearray
@@ -76,7 +84,8 @@ class TypedCall:
 
     Attributes:
         to_copy: number of an argument, from 0 -> what has to be copied into guest memory, where
-            the function gets its address: a buffer, or a structure that is passed so.
+            the function gets the copy's address: a buffer, or a structure that is passed by its
+            address.
         result_size: bytes of guest memory that the function wants for its result; 0: none.
     """
 
@@ -90,8 +99,8 @@ class TypedCall:
         """Check the arguments, and find their places. Nothing is written to the guest.
 
         Args:
-            info: the machine's debug information.
-            machine: the guest's.
+            info: the machine's debug information, which reads the result.
+            machine: whose memory has the result, and whose architecture says the convention.
             prototype: the function's types.
             arguments: numbers; for a pointer also bytes, bytearray or memoryview; for a structure
                 or union a mapping of its members, of which those left out are 0, a View of one, or
@@ -107,10 +116,10 @@ class TypedCall:
         self._machine = machine
         self._arch: Arch = machine.arch
         self._result = prototype.result
-        typed = self._typed(prototype, arguments)
+        typed = self._types_and_values(prototype, arguments)
         self._types = [type for type, _ in typed]
-        self._parts = self._places(prototype)
-        self._result_parts = self._result_places(prototype)
+        self._parts = self._argument_parts(prototype)
+        self._result_parts = self._parts_of_result(prototype)
         self.to_copy: dict[int, Any] = {}
         self._values: list[int | bytes] = []
         for n, (type, value) in enumerate(typed):
@@ -135,7 +144,7 @@ class TypedCall:
         return self._parts is not None
 
     def words(self, addresses: Mapping[int, int]) -> list[int]:
-        """Return the arguments as words.
+        """Return the arguments as words, where has_places is False.
 
         Args:
             addresses: number of an argument in `to_copy` -> address of the copy.
@@ -152,12 +161,18 @@ class TypedCall:
         """Whether the result is a pointer."""
         return self._result.kind == "pointer"
 
-    def _typed(self, prototype: Prototype, arguments: Sequence[Any]) -> list[tuple[CType, Any]]:
-        """Return (the type as which it is passed, its value) of each argument.
+    def _types_and_values(
+        self, prototype: Prototype, arguments: Sequence[Any]
+    ) -> list[tuple[CType, Any]]:
+        """Return (the type that the argument is passed as, its value) of each argument.
+
+        Args:
+            prototype: the function's types.
+            arguments: the values.
 
         Raises:
             BadArgument: there are too few arguments, or too many.
-            Unsupported: it is not known how a float behind `...` is passed.
+            Unsupported: how a float behind `...` is passed is not known.
         """
         types = prototype.parameters
         many = len(types)
@@ -167,14 +182,16 @@ class TypedCall:
                 hint="pass one for each; prototype= says other types",
             )
         named = list(zip(types, arguments, strict=False))
-        return [*named, *map(self._behind_dots, arguments[many:])]
+        return [*named, *map(self._variadic_argument, arguments[many:])]
 
-    def _behind_dots(self, value: Any) -> tuple[CType, Any]:
-        """Return the type and value as which an argument behind `...` is passed: a double for a
-        float, or an integer of its bits; a pointer for a buffer; a register's integer for all else.
+    def _variadic_argument(self, value: Any) -> tuple[CType, Any]:
+        """Return the type and the value that an argument behind `...` is passed as.
+
+        A float is passed as a double, or as an integer of the double's bits; a buffer as a pointer;
+        all others as an integer of a register's size.
 
         Raises:
-            Unsupported: it is a float, and it is not known how it is passed.
+            Unsupported: the value is a float, and how one is passed there is not known.
         """
         integer = Derived.number(
             "int", "an integer behind `...`", self._arch.bits // 8, True, self._arch
@@ -194,9 +211,11 @@ class TypedCall:
             python="set registers and use run()",
         )
 
-    def _places(self, prototype: Prototype) -> list[tuple[ParameterPart, ...]] | None:
-        """Return the parts of each argument by the architecture's convention; None: all are words,
-        which need none.
+    def _argument_parts(self, prototype: Prototype) -> list[tuple[ParameterPart, ...]] | None:
+        """Return the parts of each argument by the function's convention.
+
+        Returns:
+            None: arguments and result are all words, which the argument registers take in order.
 
         Raises:
             Unsupported: the convention of a type is not known.
@@ -217,11 +236,11 @@ class TypedCall:
             ) from None
         return parts
 
-    def _result_places(self, prototype: Prototype) -> tuple[ParameterPart, ...]:
-        """Return the parts of the result; () for a word, and for nothing.
+    def _parts_of_result(self, prototype: Prototype) -> tuple[ParameterPart, ...]:
+        """Return the parts of the result; () for a word, for void, and for no bytes.
 
         Raises:
-            Unsupported: where such a result is is not known.
+            Unsupported: the place of such a result is not known.
         """
         type = self._result
         if type.kind == "void" or _is_word(type, self._arch.bits // 8):
@@ -239,21 +258,22 @@ class TypedCall:
         )
 
     def _bytes_of(self, n: int, type: CType, value: Any) -> int | bytes:
-        """Return an argument as memory has it; one of a word as its number.
+        """Return the bytes of an argument as memory has them; for a word the number.
 
         Args:
             n: number of the argument, from 0.
-            type: as which it is passed.
-            value: the argument.
+            type: that the argument is passed as.
+            value: the argument, no buffer for a pointer.
 
         Raises:
-            BadArgument: it is not of the type.
+            BadArgument: the value is not of the type.
+            GuestFault: the memory of a View cannot be read.
             Unsupported: numbers of the type cannot be written.
         """
         if type.kind in ("struct", "union"):
-            return self._structure(_argument(n), type, value)
+            return self._bytes_of_structure(_argument(n), type, value)
         if type.kind in ("float", "complex"):
-            return self._real(n, type, value)
+            return self._bytes_of_real(n, type, value)
         if isinstance(value, float):
             raise BadArgument(
                 f"argument {n + 1} is a float, and the parameter an integer or a pointer",
@@ -270,7 +290,7 @@ class TypedCall:
             return data
         return int.from_bytes(data, self._order, signed=type.signed)
 
-    def _structure(self, where: str, type: CType, value: Any) -> bytes:
+    def _bytes_of_structure(self, where: str, type: CType, value: Any) -> bytes:
         """Return the bytes of a structure or union.
 
         Args:
@@ -279,7 +299,8 @@ class TypedCall:
             value: a View, its bytes, or a mapping of its members.
 
         Raises:
-            BadArgument: it has another size, or other members, or one is not of its type.
+            BadArgument: the value has another size or other members, or a member is not of its
+                type.
             GuestFault: the View's memory cannot be read.
         """
         if isinstance(value, View):
@@ -293,7 +314,7 @@ class TypedCall:
             return bytes(value)
         if not isinstance(value, Mapping):
             raise _misfit(where, value, type)
-        memory = _Bytes(self._arch, bytearray(type.size))
+        memory = _StructureMemory(self._arch, bytearray(type.size))
         view = View(memory, type, 0)
         for name, member in value.items():
             self._write_part(f"{where}, {shown(name)}", view, name, member)
@@ -304,7 +325,7 @@ class TypedCall:
 
         Args:
             where: the part, as errors name it.
-            view: the structure or array, in _Bytes.
+            view: the structure or array, in _StructureMemory.
             key: the member's name, or the element's index.
             value: as TypedCall takes it for an argument; of an array a sequence of all elements,
                 or a mapping of some: index -> value.
@@ -318,7 +339,7 @@ class TypedCall:
             type = type_of(inside) if isinstance(inside, View) else None
             if isinstance(inside, View) and type is not None:
                 if type.kind in ("struct", "union"):
-                    data = self._structure(where, type, value)
+                    data = self._bytes_of_structure(where, type, value)
                     machine_of(inside).write(int(inside), data)
                     return
                 parts = _elements(type, value)
@@ -338,7 +359,7 @@ class TypedCall:
         except (AttributeError, LookupError, TypeError) as error:
             raise BadArgument(f"{where}: {error}", hint="name its members") from None
 
-    def _real(self, n: int, type: CType, value: Any) -> bytes:
+    def _bytes_of_real(self, n: int, type: CType, value: Any) -> bytes:
         """Return the bytes of a floating-point or complex number.
 
         Args:
@@ -347,8 +368,8 @@ class TypedCall:
             value: the argument.
 
         Raises:
-            BadArgument: it is no number, or an integer beyond the largest float.
-            Unsupported: the format of its numbers is not known.
+            BadArgument: the value is no number, or an integer beyond the largest float.
+            Unsupported: the format of the type's numbers is not known.
         """
         pair = type.kind == "complex"
         size = type.size // 2 if pair else type.size
@@ -372,16 +393,17 @@ class TypedCall:
 
     @property
     def _order(self) -> Any:
+        """The guest's byte order: "little" or "big"."""
         return self._arch.order.value
 
     # --- placing
 
     def placed(self, addresses: Mapping[int, int], result: int) -> PlacedArguments:
-        """Return what registers and stack have at the entry.
+        """Return what registers and stack have at the entry, where has_places is True.
 
         Args:
             addresses: number of an argument in `to_copy` -> address of the copy.
-            result: address of the memory of `result_size` bytes; 0 where it is 0.
+            result: address of `result_size` bytes of memory; 0 where `result_size` is 0.
         """
         assert self._parts is not None
         registers: dict[str, int] = {}
@@ -437,12 +459,12 @@ class TypedCall:
         return _is_word(self._types[n], self._arch.bits // 8)
 
     def _word(self, n: int, addresses: Mapping[int, int]) -> int:
-        """Return the value that a register has of an argument that is a word: extended as the
-        convention has it.
+        """Return the value that a register has of an argument that is a word, sign-extended where
+        the convention asks for that.
 
         Args:
             n: number of the argument, from 0.
-            addresses: as of placed().
+            addresses: number of an argument in `to_copy` -> address of the copy.
         """
         value = addresses.get(n, self._values[n])
         assert isinstance(value, int)
@@ -460,10 +482,10 @@ class TypedCall:
         """Place a word, extended to the width of a register.
 
         Args:
-            part: where it is.
+            part: where the word belongs.
             value: the word.
-            registers: is extended.
-            stack: is extended.
+            registers: name -> value; one may be added.
+            stack: (offset, bytes); one may be added.
         """
         if part.name:
             registers[part.name] = value
@@ -482,10 +504,10 @@ class TypedCall:
         """Place an argument that is no word.
 
         Args:
-            n: its number, from 0.
-            parts: of it.
-            registers: is extended.
-            stack: is extended.
+            n: number of the argument, from 0.
+            parts: where the argument's bytes belong, in their order.
+            registers: name -> value; some may be added.
+            stack: (offset, bytes); some may be added.
         """
         data = self._values[n]
         assert isinstance(data, bytes)
@@ -497,11 +519,12 @@ class TypedCall:
             if part.kind == "stack":
                 stack.append((part.offset, piece))
                 continue
-            if part.kind == "single":  # the register has the same number in 8 bytes
+            if part.kind == "single":  # registers of PowerPC have a float as a double
                 (number,) = struct.unpack("<f" if self._order == "little" else ">f", piece)
                 registers[part.name] = real_bits(number, 8)
                 continue
             bits = int.from_bytes(piece, self._order) << 8 * part.offset
+            # RISC-V's manual, "NaN Boxing of Narrower Values": all higher bits are 1
             if known.boxed and part.name in self._arch.regs.reals and len(piece) < 8:
                 bits |= (1 << 64) - (1 << 8 * len(piece))
             registers[part.name] = registers.get(part.name, 0) | bits
@@ -513,7 +536,7 @@ class TypedCall:
 
         Args:
             regs: the registers, where the function has returned.
-            address: of the memory that it got for the result.
+            address: of the `result_size` bytes that placed() was given; 0: there are none.
 
         Returns:
             None for void; a number, also a complex one; the address of a pointer; of a structure
@@ -521,13 +544,13 @@ class TypedCall:
 
         Raises:
             GuestFault: the result's memory cannot be read.
-            Unsupported: the format of its numbers is not known.
+            Unsupported: the format of the type's numbers is not known.
         """
         type = self._result
         if type.kind == "void":
             return None
         if type.kind in ("struct", "union") and not self._result_parts:
-            return Members()  # of no bytes, which is nowhere
+            return Members()  # an empty structure of GNU C
         if not self._result_parts:
             value = self._info.typed(type, regs.return_value)
         elif self.result_size:
@@ -540,7 +563,7 @@ class TypedCall:
 
 
 def _alignment(type: CType) -> int:
-    """Return the alignment of a type in bytes; 1 where its members do not tell."""
+    """Return the alignment of a type in bytes; 1 where it is not known."""
     try:
         return alignment(type)
     except NotKnown:
@@ -560,7 +583,7 @@ def _elements(type: CType, value: Any) -> Mapping[Any, Any] | None:
         value: a sequence of all elements, or a mapping.
 
     Returns:
-        None: the type is no array, or the value is to be written as a whole.
+        None: the type is no array, or the value can be written as a whole.
 
     Raises:
         BadArgument: a sequence has another number of elements.
@@ -583,7 +606,7 @@ def _argument(n: int) -> str:
     """Return how errors name an argument.
 
     Args:
-        n: its number, from 0.
+        n: number of the argument, from 0.
     """
     return f"argument {n + 1}"
 
@@ -592,7 +615,7 @@ def _misfit(where: str, value: Any, type: CType) -> BadArgument:
     """Make the error for a value that is not of its parameter's type; the caller raises it.
 
     Args:
-        where: the argument, or its member.
+        where: the argument, or its member, as errors name it.
         value: the value.
         type: the parameter's, or the member's.
     """

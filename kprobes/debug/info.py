@@ -34,7 +34,7 @@ from .numbers import number, real_of_x87, single_of_double
 from .passing import Arrival, FunctionEntry, c_convention, is_copied, is_of_btf, result_of
 from .places import SourceFrame, frames, told
 from .placing import ParameterPart
-from .prototypes import FunctionConvention, Prototype, parsed
+from .prototypes import FunctionConvention, Prototype, parse_prototype
 from .registers import facts, register
 from .scopes import (
     FrameVariables,
@@ -498,7 +498,7 @@ class DebugInfo:
         if prototype is not True:
             variadic = "..." in prototype
             convention = self._convention_at(entry, variadic)
-            return parsed(prototype, self.arch, self.type, convention)
+            return parse_prototype(prototype, self.arch, self.type, convention)
         function = self._entry(entry)
         if function is None:
             odd = [(n, one) for n, one in enumerate(arguments, 1) if not isinstance(one, int)]

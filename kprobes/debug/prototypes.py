@@ -42,12 +42,13 @@ _DECLARATION: Final = re.compile(r"([^()]*)\(([^()]*)\)\s*;?\s*")
 
 @frozen
 class FunctionConvention:
-    """How functions of a file and a language are called. Both raise NotKnown where a type is not
-    understood.
+    """How functions of a file and a language are called.
 
     Attributes:
-        parameters: (types of the arguments, type of the result) -> the parts of each argument.
-        result: type -> its parts, as the function returns.
+        parameters: (types of the arguments, type of the result) -> the parts of each argument, at
+            the function's entry. Raises NotKnown where a type is not understood.
+        result: type of the result -> the parts of the result, as the function returns. Raises
+            NotKnown where the type is not understood.
     """
 
     parameters: Callable[[Sequence[CType], CType], list[tuple[ParameterPart, ...]]]
@@ -59,10 +60,10 @@ class Prototype:
     """The types of a function.
 
     Attributes:
-        result: of its result; of kind "void" where there is none.
-        parameters: of its parameters, in order.
-        variadic: True: more arguments may follow.
-        convention: how it is called.
+        result: type of the result; of kind "void" where there is none.
+        parameters: types of the parameters, in order.
+        variadic: True where more arguments may follow ("...").
+        convention: how the function is called.
     """
 
     result: CType
@@ -71,7 +72,7 @@ class Prototype:
     convention: FunctionConvention
 
 
-def parsed(
+def parse_prototype(
     text: str, arch: Arch, type_named: Callable[[str], CType], convention: FunctionConvention
 ) -> Prototype:
     """Read a prototype as C writes it: "double pow(double, double)". Names may be left out.
@@ -79,12 +80,13 @@ def parsed(
     Args:
         text: the prototype.
         arch: the guest's, which says how wide `long` is.
-        type_named: returns the type of a name in C that is no number's: "struct point". It raises
-            UnknownSymbol where there is none.
-        convention: how the function is called.
+        type_named: name as C writes it ("struct point") -> the type that debug information has of
+            that name. Asked for names that are no number's; raises UnknownSymbol where there is no
+            such type.
+        convention: how the function is called; goes into the result as it is.
 
     Raises:
-        BadArgument: it is no prototype, or has a type that is not known.
+        BadArgument: `text` is no prototype, or has a type that is not known.
     """
     found = _DECLARATION.fullmatch(text.strip())
     if found is None:
@@ -95,22 +97,25 @@ def parsed(
         )
     given = [one.strip() for one in found[2].split(",")] if found[2].strip() else []
     variadic = given[-1:] == ["..."]
-    parameters = [_type(one, arch, type_named) for one in given[: len(given) - variadic]]
+    parameters = [_declared_type(one, arch, type_named) for one in given[: len(given) - variadic]]
     if len(parameters) == 1 and parameters[0].kind == "void" and len(given) == 1:
         parameters = []
     if any(one.kind == "void" for one in parameters):
         raise BadArgument(f"{shown(text)} has a parameter of type void", hint="leave it out")
-    result = _type(found[1], arch, type_named)
+    result = _declared_type(found[1], arch, type_named)
     return Prototype(result, tuple(parameters), variadic, convention)
 
 
-def _type(text: str, arch: Arch, type_named: Callable[[str], CType]) -> CType:
-    """Return the type of a parameter, or of the result, of a prototype.
+def _declared_type(text: str, arch: Arch, type_named: Callable[[str], CType]) -> CType:
+    """Return the type that a declaration in a prototype has.
+
+    Every pointer and array becomes `void *`: a call needs no more than the address.
 
     Args:
-        text: the type, and a name behind it or not.
+        text: the declaration of a parameter, whose name may be missing, or the type and the name
+            of the function.
         arch: the guest's.
-        type_named: as of parsed().
+        type_named: name of a type -> the type, as parse_prototype() takes it.
 
     Raises:
         BadArgument: the type is not known.
@@ -121,11 +126,11 @@ def _type(text: str, arch: Arch, type_named: Callable[[str], CType]) -> CType:
     # the last word may be a name; numbers come first, because debug information is slow
     counts = [n for n in (len(words), len(words) - 1) if n > 0 and not _OF_TYPES & {*words[n:]}]
     for count in counts:
-        found = _number(words[:count], arch)
+        found = _basic_type(words[:count], arch)
         if found is not None:
             return found
     for count in counts:
-        found = _described(" ".join(words[:count]), type_named)
+        found = _type_or_none(" ".join(words[:count]), type_named)
         if found is not None:
             return found
     raise BadArgument(
@@ -134,20 +139,22 @@ def _type(text: str, arch: Arch, type_named: Callable[[str], CType]) -> CType:
     )
 
 
-def _number(words: list[str], arch: Arch) -> CType | None:
-    """Return the type of a number, or void, from its words.
+def _basic_type(words: list[str], arch: Arch) -> CType | None:
+    """Return a type of C's numbers or of stdint.h's, or void.
 
     Args:
-        words: of the type, without qualifiers.
-        arch: the guest's.
+        words: of the type's name, without qualifiers.
+        arch: the guest's, which says how wide `long` is, and whether `char` has a sign.
 
     Returns:
-        None: they are no type of C's or stdint.h's.
+        None: the words name no such type.
     """
-    name, word = " ".join(words), arch.bits // 8
+    name = " ".join(words)
+    word = arch.bits // 8
     if name in _NAMED:
         kind, size, signed = _NAMED[name]
-        size = size or (0 if kind == "void" else word)
+        if not size and kind != "void":
+            size = word
         return Derived.number(kind, name, size, signed, arch)
     if not _COMPLEX.isdisjoint(words):
         parts = [one for one in words if one not in _COMPLEX]
@@ -170,8 +177,16 @@ def _number(words: list[str], arch: Arch) -> CType | None:
     return Derived.number("int", name, _INTEGERS[rest] or word, signed, arch)
 
 
-def _described(name: str, type_named: Callable[[str], CType]) -> CType | None:
-    """Return a type that debug information has; None: it has none of this name, or several."""
+def _type_or_none(name: str, type_named: Callable[[str], CType]) -> CType | None:
+    """Return the type that debug information has of a name.
+
+    Args:
+        name: as C writes it: "struct point".
+        type_named: name -> type, as parse_prototype() takes it.
+
+    Returns:
+        None: there is no type of the name, or there are several.
+    """
     try:
         return type_named(name)
     except UnknownSymbol:

@@ -1,4 +1,4 @@
-"""Arguments of guest calls, by the architecture's calling convention, on any machine."""
+"""Arguments of guest calls, by the calling convention: integers, text and buffers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ArgumentMemory(Protocol):
 
 
 class Passing:
-    """The arguments of one guest call.
+    """The arguments of one guest call: integers, and addresses of copies of text and buffers.
 
     They are checked when the object is made, copied to the guest by set_up() before the call, and
     copied back and freed by finish() after it.
@@ -83,7 +83,7 @@ class Passing:
             GuestFault: arguments, or the end of a back chain, go on the stack, which is not mapped.
         """
         abi, pushed = self._convention()
-        self._set_words(regs, abi, pushed, *self._sorted(abi))
+        self._set_words(regs, abi, pushed, *self._words_by_kind(abi))
 
     def _convention(self) -> tuple[Abi, int]:
         """Return the calling convention, and the bytes of the return address that a call pushes.
@@ -107,8 +107,8 @@ class Passing:
             regs: the registers.
             abi: the architecture's calling convention.
             pushed: bytes of the return address that a call pushes.
-            pointers: the arguments for registers that take pointers only.
-            words: all others.
+            pointers: arguments for registers that take pointers only (Abi.pointers).
+            words: all other arguments, in their order.
 
         Raises:
             GuestFault: arguments, or the end of a back chain, go on the stack, which is not mapped.
@@ -133,11 +133,11 @@ class Passing:
             abi: the architecture's calling convention.
             pushed: bytes of the return address that a call pushes.
             spilled: bytes of arguments that go on the stack.
-            alignment: bytes of which the stack pointer is a multiple for these; what the ABI asks
-                for always holds.
+            alignment: bytes of which arguments on the stack want the stack pointer to be a
+                multiple; what the ABI asks for holds in any case.
 
         Raises:
-            GuestFault: the zeros are to be written, and the stack is not mapped.
+            GuestFault: a back chain's end is to be written, and the stack is not mapped.
         """
         room = BELOW + abi.stack_args + spilled
         align = max(abi.stack_align, alignment)
@@ -150,9 +150,9 @@ class Passing:
                 regs.sp - abi.reserve if abi.upwards else regs.sp + pushed, bytes(abi.reserve)
             )
 
-    def _sorted(self, abi: Abi) -> tuple[list[int], list[int]]:
-        """Return the arguments as words, those of pointers apart where the ABI has registers for
-        pointers; buffers are copied into guest memory for that.
+    def _words_by_kind(self, abi: Abi) -> tuple[list[int], list[int]]:
+        """Copy buffers into guest memory, and return all arguments as words. The addresses of the
+        copies are apart where the ABI has registers for pointers (TriCore).
 
         Args:
             abi: the architecture's calling convention.
@@ -175,7 +175,11 @@ class Passing:
         return pointers, [self._word(a) for a in self._arguments if not isinstance(a, apart)]
 
     def result(self, regs: Regs) -> Any:
-        """Return the function's result: an integer, a register's width."""
+        """Return the function's result: an integer of a register's width.
+
+        Args:
+            regs: the registers, where the function has returned.
+        """
         return regs.return_value
 
     def finish(self) -> None:
@@ -215,14 +219,16 @@ class Passing:
 def room_maker(memory: ArgumentMemory, regs: Regs) -> Callable[[], None]:
     """Return a function that moves the stack pointer to where it stands at a function's entry.
 
-    For calls without arguments the function does what Passing.set_up() does, but quicker.
+    For calls without arguments the function does what Passing.set_up() does, but quicker: it is
+    made once, and used for every call.
 
     Args:
         memory: the guest's.
         regs: its registers.
 
     Returns:
-        () moves the stack pointer of `regs`, for the return address to be written by the caller.
+        A function without parameters that moves the stack pointer of `regs`. Room for a pushed
+        return address is left, which the caller writes.
     """
     arch = regs.arch
     abi, linkage, bias, mask = arch.abi, arch.linkage, arch.regs.sp_bias, arch.mask
@@ -242,8 +248,8 @@ def room_maker(memory: ArgumentMemory, regs: Regs) -> Callable[[], None]:
 
 
 def are_numbers(arguments: Sequence[object], mask: int) -> bool:
-    """Return True if each argument is an integer, and no bool, that a register can hold as it
-    stands.
+    """Return True if each argument is an integer, and no bool, that a register can hold without
+    conversion.
 
     Args:
         arguments: of a call.

@@ -1,4 +1,4 @@
-"""Calls by the types of the function: those that debug information has, or a prototype's."""
+"""Calls by the types of the function, which debug information or a prototype tells."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from ..regs import Regs
 from ._passing import ALLOC_ALIGN, PLAIN, ArgumentMemory, Passing, is_plain, plain_value
 
 
-def has_types(arguments: Iterable[object]) -> bool:
-    """Return True if the types of the function have to be known: an argument is no integer, text or
-    buffer, but a float or a structure, say.
+def needs_types(arguments: Iterable[object]) -> bool:
+    """Return True if a call can be made only by the types of the function, because an argument is
+    none of integer, None, text and buffer, but a float or a structure, say.
+
+    Args:
+        arguments: of the call.
     """
     for value in arguments:  # noqa: SIM110  (quicker than any())
         if type(value) not in PLAIN and not is_plain(value):
@@ -23,7 +26,8 @@ def has_types(arguments: Iterable[object]) -> bool:
 class TypedPassing(Passing):
     """The arguments of one guest call by the types of its parameters, and its result.
 
-    debug.calls.TypedCall knows the conventions; here is what it does to the machine.
+    debug.calls.TypedCall says what goes where by the convention. This class copies what goes into
+    guest memory, and sets registers and stack.
     """
 
     def __init__(
@@ -38,8 +42,9 @@ class TypedPassing(Passing):
 
         Args:
             memory: the guest's, where buffers, strings and structures will be copied to.
-            arguments: of the call; those of Passing, and floats, complex numbers and structures.
-            prototype: the function's types, as C writes them; True: debug information has them.
+            arguments: of the call: integers, None (0), text, buffers, floats, complex numbers, and
+                structures (mappings of members, or Views).
+            prototype: the function's types, as C writes them; True: those of debug information.
             debug: the machine's DebugInfo.
             entry: () -> address of the function, without mode bits.
 
@@ -51,7 +56,7 @@ class TypedPassing(Passing):
         super().__init__(memory, ())
         values = [plain_value(place, value) for place, value in enumerate(arguments, 1)]
         self._call = debug.typed_call(values, prototype, entry())
-        self._room = 0  # address of the memory for the result
+        self._result_memory = 0  # its address; 0: the function wants none
         abi = self._arch.abi
         apart = () if abi is None else abi.pointers
         if apart and (self._call.returns_pointer or sum(self._call.pointers) > len(apart)):
@@ -64,6 +69,9 @@ class TypedPassing(Passing):
         """Set registers and stack as at function entry, but for the return address.
 
         Buffers, strings and structures are copied into new guest memory.
+
+        Args:
+            regs: the registers to set.
 
         Raises:
             Unsupported: the architecture has no calling convention.
@@ -85,8 +93,9 @@ class TypedPassing(Passing):
             )
             return
         if call.result_size:
-            self._room = self._copy(bytes(call.result_size), call.result_alignment)
-        placed = call.placed(addresses, self._room)
+            zeros = bytes(call.result_size)
+            self._result_memory = self._copy(zeros, call.result_alignment)
+        placed = call.placed(addresses, self._result_memory)
         word = self._arch.bits // 8
         end = max((offset + len(data) for offset, data in placed.stack), default=0)
         spilled = -(-max(end - abi.stack_args, 0) // word) * word
@@ -97,14 +106,16 @@ class TypedPassing(Passing):
             regs[name] = value
 
     def _copy(self, data: bytes | bytearray | memoryview, alignment: int) -> int:
-        """Copy a buffer or a structure to new guest memory, and return its address.
+        """Copy a buffer or a structure to new guest memory, and return the address of the copy.
+
+        finish() frees the copy.
 
         Args:
             data: what is copied.
-            alignment: bytes of which a structure's address is a multiple.
+            alignment: bytes of which the address of the copy has to be a multiple.
 
         Raises:
-            NoMemory: there is no room.
+            NoMemory: there is no room for the copy.
         """
         if alignment <= ALLOC_ALIGN:
             return self._word(data)
@@ -113,5 +124,15 @@ class TypedPassing(Passing):
         return start
 
     def result(self, regs: Regs) -> Any:
-        """Return the function's result as a value of its type; None for void."""
-        return self._call.result(regs, self._room)
+        """Return the function's result as a value of its type; None for void.
+
+        Called after the call, before finish() frees memory that has the result.
+
+        Args:
+            regs: the registers, where the function has returned.
+
+        Raises:
+            GuestFault: the result's memory cannot be read.
+            Unsupported: the format of the result's numbers is not known.
+        """
+        return self._call.result(regs, self._result_memory)

@@ -24,7 +24,7 @@ from ...symbols import Symbols
 from .._base import ProcessIdentity, Sink, Watched
 from .._listed import Where, add_symbols
 from .._passing import Argument, Passing
-from .._typed import TypedPassing, has_types
+from .._typed import TypedPassing, needs_types
 from ..closed import close
 from .calls import GuestCalls, check_limits
 from .children import Children
@@ -698,7 +698,7 @@ class RemoteMachine(Described):
         """
         self._control.check_running()
         with self._control.alone(), self._sites.running(self._state.depth):
-            if prototype is None and not has_types(args):
+            if prototype is None and not needs_types(args):
                 passing = Passing(self, cast("tuple[Argument, ...]", args))
             else:
                 passing = TypedPassing(

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 from ...errors import GuestStopped, GuestTimeout, Unsupported
 from .._ends import ending_at
 from .._passing import Argument, Passing, are_numbers, check_bounds, code_pointer, room_maker
-from .._typed import TypedPassing, has_types
+from .._typed import TypedPassing, needs_types
 from .cpu import UnicornCpu
 from .delayslots import DelaySlots
 from .functions import Functions
@@ -88,7 +88,7 @@ class FunctionCalls:
             timeout: seconds; None: no bound.
             max_insns: instructions; None: no bound.
             prototype: the function's, as C writes it; True: debug information has it; None: it is
-                looked up only where an argument asks for it (has_types()). The result is of its
+                looked up only where an argument asks for it (needs_types()). The result is of its
                 type, else an integer.
 
         Raises:
@@ -113,7 +113,7 @@ class FunctionCalls:
             passing = self._typed(function, args, prototype)
             numbers = ()
         elif args and (len(args) > self._in_registers or not are_numbers(args, self._mask)):
-            if has_types(args):
+            if needs_types(args):
                 passing = self._typed(function, args, True)
             else:
                 passing = Passing(self._cpu.memory, cast("tuple[Argument, ...]", args))
