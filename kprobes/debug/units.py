@@ -710,7 +710,7 @@ class Units:
             return NameIndex(packed_names(self._all_names()))
         build = build_id(self._data) if self._data else ""
         if build:
-            return kept_names(self._identity(build), self._all_names)
+            return kept_names(self._identity(identity_of(self._data, build)), self._all_names)
         digest = hashlib.blake2b(self._sections.order.encode(), digest_size=20)
         for part in (
             self._sections.info,
@@ -722,19 +722,18 @@ class Units:
         ):
             digest.update(len(part).to_bytes(8, "little"))
             digest.update(buffer_of(all_of(part)))
-        return kept_names(digest.digest(), self._all_names)
+        return kept_names(self._identity(digest.digest()), self._all_names)
 
-    def _identity(self, build: str) -> bytes:
+    def _identity(self, contents: bytes) -> bytes:
         """Return the key of the table of names in the cache.
 
         Args:
-            build: build-id of the file that has the entries.
+            contents: what tells the file that has the entries from all others.
         """
-        identity = identity_of(self._data, build)
         if self._only is None and not self._sections.alternative:
-            return identity
+            return contents
         # names are in another file, which may not have been here before; or not all units count
-        digest = hashlib.blake2b(identity, digest_size=20)
+        digest = hashlib.blake2b(contents, digest_size=20)
         digest.update(len(self._sections.alternative).to_bytes(8, "little"))
         for offset in sorted(self._only or ()):
             digest.update(offset.to_bytes(8, "little"))

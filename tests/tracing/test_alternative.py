@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from kprobes import EventError, Kprobes, UnicornMachine, UnknownSymbol
+from kprobes.debug.units import Units
 from kprobes.events._lines import source_places
-from kprobes.image import alternative_link, find_alternative
+from kprobes.image import LoadedFile, alternative_link, find_alternative
 
 ARCHIVE = Path(__file__).resolve().parents[1] / "data" / "alternative.tar.xz"
 EVENTS = ("p:named look_first t->count t->nested[1].b s->in.y s->in.name:string s->flags s->colour colour s->u.i s->in",
@@ -143,3 +144,16 @@ def test_names_are_kept_apart_for_a_file_with_and_without_its_other_part(folder:
     for _ in range(2):  # from the file, and from the cache
         with UnicornMachine.load(folder / "moved") as m:
             assert m.type("struct shared").size and {*before} < {*m.debug.type_names()}
+
+
+def test_names_are_kept_apart_for_programs_that_import_others_of_its_units(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file may have no build-id, and is told by its contents then."""
+    monkeypatch.setattr("kprobes.debug.units.SMALL", 0)
+    path = common(folder)
+
+    def found(only: frozenset[int]) -> int:
+        units = Units(LoadedFile(path.read_bytes(), 0, "", str(path)), only=only)
+        return len([*units.types("struct shared")])
+
+    every = frozenset(each.offset for each in Units(LoadedFile(path.read_bytes(), 0, "", str(path))).headers)
+    assert [found(only) for only in (frozenset(), every, frozenset())] == [0, 1, 0]
