@@ -1,5 +1,5 @@
 """Calls on 32-bit Arm: the Procedure Call Standard (AAPCS32), its base variant (6.5) and that with
-VFP registers (6.1.2).
+VFP registers (7.1).
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from .placing import (
 from .types import CType
 
 _WORD: Final = 4
-_SINGLES: Final = 16  # registers s0 to s15, of which two are d0 and so on
+_SINGLES: Final = 16  # VFP registers for parameters: s0 to s15, which are also d0 to d7
 _MOST_EQUAL: Final = 4  # numbers of a structure in VFP registers
 _COMPOSITE: Final = (*STRUCTURES, "complex")
 
 
 @define
 class _TakenOnArm(Taken):
-    """Counts what the parameters of a call have taken so far.
+    """Counts what the parameters of a call have taken so far, VFP registers one by one.
 
     Attributes:
-        singles: numbers of the VFP registers of 4 bytes that are still free.
+        singles: numbers of the VFP registers s0 to s15 that are still free; d0 is s0 and s1.
     """
 
     singles: list[int] = field(factory=lambda: list(range(_SINGLES)))
 
     def take_singles(self, count: int, align: int) -> int | None:
-        """Take VFP registers of consecutive numbers, the lowest that are free.
+        """Take VFP registers of consecutive numbers, the lowest free ones (AAPCS32, C.1.vfp).
 
-        Where there are none, no later parameter gets one either.
+        Where there are too few, no later parameter gets one either.
 
         Args:
-            count: how many of 4 bytes.
-            align: of which the first's number is a multiple.
+            count: how many registers of 4 bytes.
+            align: number of which the first register's number is a multiple.
 
         Returns:
-            The first's number; None: there are none.
+            The first register's number; None: there are too few.
         """
         for first in range(0, _SINGLES, align):
             wanted = range(first, first + count)
@@ -68,9 +68,9 @@ class ArmRules(PassingRules):
 
     Attributes:
         arch: the guest's.
-        way: what the file says of floating-point numbers: "halves" (in VFP registers), "counted"
-            (as integers of their size); "": nothing.
-        is_variadic: True for a function with `...`, to which the base variant applies.
+        way: how the file says that floating-point numbers are passed: "halves" (in VFP registers of
+            4 bytes, two for a number of 8), "counted" (as integers of their size); "": not at all.
+        is_variadic: True for a function with `...`, to which the base variant applies (6.5).
     """
 
     arch: Arch
@@ -86,8 +86,9 @@ class ArmRules(PassingRules):
         return [self._parameter(type, taken, by_reference) for type in types]
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
-        """Return the parts of a result at the return (PassingRules.result). It is in the registers
-        of a first parameter, or where the first argument points.
+        """Return the parts of a result at the return (PassingRules.result).
+
+        A result is in the registers of a first parameter, or where the first argument points.
         """
         if is_empty(type):
             return ()
@@ -112,8 +113,8 @@ class ArmRules(PassingRules):
         """Return the parts of the next parameter.
 
         Args:
-            type: of the parameter.
-            taken: what the parameters before it have taken; is changed.
+            type: the parameter's.
+            taken: what the parameters before it have taken; the parameter's places are added.
             by_reference: type -> whether C++ copies it by a function of its own.
 
         Raises:
@@ -123,8 +124,9 @@ class ArmRules(PassingRules):
             return ()
         look_at_kind(type)
         if type.kind in STRUCTURES and by_reference(type):
-            for name in self._registers(1, _WORD, taken):
-                return (ParameterPart("behind", type.size, name),)
+            names = self._registers(1, _WORD, taken)
+            if names:
+                return (ParameterPart("behind", type.size, names[0]),)
             return (ParameterPart("behind", type.size, offset=taken.on_stack(_WORD, _WORD, _WORD)),)
         parts = self._in_vfp(type, taken)
         if parts:
@@ -134,19 +136,19 @@ class ArmRules(PassingRules):
     # --- VFP registers
 
     def _in_vfp(self, type: CType, taken: _TakenOnArm) -> tuple[ParameterPart, ...]:
-        """Return the parts of a parameter for VFP registers, or of one on the stack because too few
-        of these are left: a floating-point number, a complex one, or a structure of one to four
-        numbers of one type.
+        """Return the parts of a parameter that VFP registers pass: a floating-point number, a
+        complex one, or a structure of one to four numbers of one type. Where too few registers are
+        left, the part is on the stack.
 
         Args:
-            type: of the parameter.
-            taken: what the parameters before it have taken; is changed.
+            type: the parameter's.
+            taken: what the parameters before it have taken; the parameter's places are added.
 
         Returns:
-            (): it is passed as the base variant does it.
+            (): the base variant applies to the parameter.
 
         Raises:
-            NotKnown: the file does not say whether these registers pass it, or a member is not
+            NotKnown: the file does not say whether VFP registers are used, or a member is not
                 known.
         """
         if self.way == "counted" or self.is_variadic:
@@ -173,8 +175,8 @@ class ArmRules(PassingRules):
         those of an integer the lowest.
 
         Args:
-            type: of the parameter.
-            taken: what the parameters before it have taken; is changed.
+            type: the parameter's.
+            taken: what the parameters before it have taken; the parameter's places are added.
 
         Raises:
             NotKnown: the type's alignment is not known.
@@ -195,12 +197,12 @@ class ArmRules(PassingRules):
 
         Args:
             count: words of the parameter.
-            align: its alignment; 8 and more ask for a first register of an even number.
-            taken: what the parameters before it have taken; is changed.
+            align: bytes of its alignment; 8 and more ask for a first register of an even number.
+            taken: what the parameters before it have taken; the parameter's places are added.
 
         Returns:
-            Their names: for all words, for the first ones where the others are the first on the
-            stack, or for none.
+            The registers' names: for all words; for the first words, where nothing was on the stack
+            before and the other words come first there; or for none.
         """
         assert self.arch.abi is not None
         names = self.arch.abi.args
@@ -214,15 +216,15 @@ class ArmRules(PassingRules):
         return found
 
     def _on_stack(self, type: CType, size: int, align: int, taken: Taken) -> ParameterPart:
-        """Return where the bytes of a parameter that are on the stack are.
+        """Return the part of a parameter that is on the stack.
 
         A number of less than a word is at the end of its word on a big-endian guest.
 
         Args:
-            type: of the parameter.
-            size: how many bytes.
-            align: of their offset; at most 8 counts.
-            taken: what the parameters before it have taken; is changed.
+            type: the parameter's.
+            size: how many of its bytes, the last ones, are on the stack.
+            align: bytes of which their offset is a multiple; more than 8 count as 8.
+            taken: what the parameters before it have taken; the parameter's places are added.
         """
         offset = taken.on_stack(size, min(max(align, _WORD), 2 * _WORD), _WORD)
         if self.arch.order is Order.BIG and type.kind not in _COMPOSITE and size < _WORD:
@@ -234,7 +236,7 @@ def _vfp(number: int, size: int) -> ParameterPart:
     """Return the part of a number in VFP registers.
 
     Args:
-        number: of the first of them, as s0 and so on are counted.
-        size: bytes of the number: 2, 4 or 8.
+        number: which register of 4 bytes is the first: 2 for s2, or for d1.
+        size: bytes of the floating-point number: 2, 4 or 8.
     """
     return ParameterPart("register", size, f"d{number // 2}" if size == 8 else f"s{number}")

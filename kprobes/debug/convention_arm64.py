@@ -51,8 +51,9 @@ class Arm64Rules(PassingRules):
         return [self._parameter(type, taken, by_reference) for type in types]
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
-        """Return the parts of a result at the return (PassingRules.result). It is in the registers
-        of a first parameter, or where a register of its own points.
+        """Return the parts of a result at the return (PassingRules.result).
+
+        A result is in the registers of a first parameter, or where x8 pointed at the entry.
         """
         if type.kind in _COMPOSITE and not is_empty(type):
             large = type.size > _MOST_BY_VALUE and not _reals(type)
@@ -61,9 +62,7 @@ class Arm64Rules(PassingRules):
         return self._parameter(type, Taken(), by_reference)
 
     def is_in_memory(self, type: CType, by_reference: ByReference) -> bool:
-        """Whether a result's address comes before the first parameter: never, since it has a
-        register of its own.
-        """
+        """Whether a result's address comes before the first parameter: never, since x8 has it."""
         return False
 
     def _parameter(
@@ -76,8 +75,8 @@ class Arm64Rules(PassingRules):
         passed by their address.
 
         Args:
-            type: of the parameter.
-            taken: what the parameters before it have taken; is changed.
+            type: the parameter's.
+            taken: what the parameters before it have taken; the parameter's places are added.
             by_reference: type -> whether C++ copies it by a function of its own.
 
         Raises:
@@ -108,8 +107,8 @@ class Arm64Rules(PassingRules):
         """Return the part of a parameter that is passed by its address.
 
         Args:
-            type: of the parameter.
-            taken: what the parameters before it have taken; is changed.
+            type: the parameter's.
+            taken: what the parameters before it have taken; the parameter's places are added.
         """
         if taken.words < _REGISTERS:
             taken.words += 1
@@ -126,9 +125,9 @@ class Arm64Rules(PassingRules):
         these registers.
 
         Args:
-            type: of the parameter.
-            sizes: bytes of each number.
-            taken: what the parameters before it have taken; is changed.
+            type: the parameter's.
+            sizes: bytes of each number that the parameter consists of.
+            taken: what the parameters before it have taken; the parameter's places are added.
 
         Raises:
             NotKnown: the type's alignment is not known.
@@ -150,8 +149,8 @@ class Arm64Rules(PassingRules):
         the last bytes of a structure are the highest of their register.
 
         Args:
-            type: of the parameter.
-            taken: what the parameters before it have taken; is changed.
+            type: the parameter's.
+            taken: what the parameters before it have taken; the parameter's places are added.
 
         Raises:
             NotKnown: the type's alignment is not known.
@@ -175,8 +174,8 @@ class Arm64Rules(PassingRules):
         A number of less than a word is at the end of its word on a big-endian guest.
 
         Args:
-            type: of the parameter.
-            taken: what the parameters before it have taken; is changed.
+            type: the parameter's.
+            taken: what the parameters before it have taken; the parameter's places are added.
 
         Raises:
             NotKnown: the type's alignment is not known.
@@ -189,11 +188,12 @@ class Arm64Rules(PassingRules):
 
 
 def _reals(type: CType) -> list[int]:
-    """Return the bytes of each number of a structure, union or array of one to four floats of one
-    type.
+    """Return the sizes of the numbers that a structure, union or array consists of, where these are
+    one to four floats of one type.
 
     Returns:
-        As [4, 4, 4]; [] for any other type, which is not passed in floating-point registers.
+        Bytes of each number, as [4, 4, 4]; [] for any other type, which is not passed in
+        floating-point registers.
 
     Raises:
         NotKnown: compilers differ about it, or a member is not known.

@@ -28,8 +28,9 @@ from .types import CType
 
 _WORD: Final = 4
 _FLOATS: Final = (4, 8, 12)  # bytes of float, double and long double
-_COMPLEX: Final = (8, 16, 24)
-_X87: Final = 10  # bytes of a long double's number
+_COMPLEX: Final = (8, 16, 24)  # bytes of complex numbers of these
+_MOST_ALIGNED: Final = 12  # alignment() of a long double, padded to three words
+_X87: Final = 10  # bytes of a long double that are no padding
 
 
 @frozen
@@ -55,8 +56,9 @@ class I386Rules(PassingRules):
         return [self._parameter(type, taken, by_reference) for type in types]
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
-        """Return the parts of a result at the return (PassingRules.result). A function returns the
-        address of one in memory.
+        """Return the parts of a result at the return (PassingRules.result).
+
+        For a result in memory the function returns the address of that memory in eax.
         """
         abi = self.arch.abi
         assert abi is not None
@@ -87,12 +89,12 @@ class I386Rules(PassingRules):
         """Return the part of the next parameter.
 
         Args:
-            type: of the parameter.
-            taken: what the parameters before it have taken; is changed.
+            type: the parameter's.
+            taken: what the parameters before it have taken; the parameter's places are added.
             by_reference: type -> whether C++ copies it by a function of its own.
 
         Raises:
-            NotKnown: the type is not understood, or aligned to more than two words.
+            NotKnown: the type is not understood, or aligned to 16 bytes or more.
         """
         if is_empty(type):
             return ()
@@ -105,6 +107,6 @@ class I386Rules(PassingRules):
         numbers = {"float": _FLOATS, "complex": _COMPLEX}.get(type.kind)
         if numbers is not None and type.size not in numbers:
             raise NotKnown(NOT_UNDERSTOOD)
-        if type.kind in STRUCTURES and alignment(type) > 12:
+        if type.kind in STRUCTURES and alignment(type) > _MOST_ALIGNED:
             raise NotKnown("it or a parameter before it is aligned to more than two words")
         return (ParameterPart("stack", type.size, offset=taken.on_stack(type.size, _WORD, _WORD)),)

@@ -1,4 +1,4 @@
-"""Calls on 32-bit PowerPC: the System V ABI's supplement."""
+"""Calls on 32-bit PowerPC: the System V ABI's supplement (chapter 3, "Parameter Passing")."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class PpcRules(PassingRules):
 
     Attributes:
         arch: the guest's.
-        way: what the file says of floating-point numbers: "registers", "counted" (as integers of
-            their size); "": nothing.
+        way: how the file says that floating-point numbers are passed: "registers" (f1 to f8),
+            "counted" (as integers of their size); "": not at all.
         results: where functions of the file return structures; None: not known.
     """
 
@@ -54,8 +54,7 @@ class PpcRules(PassingRules):
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
         """Return the parts of a result at the return (PassingRules.result).
 
-        Of a structure of less than a word, or than two, the last bytes of the first register are
-        the first.
+        A structure lies in r3, or in r3 and r4, as one number: its last byte is the lowest one.
         """
         abi = self.arch.abi
         assert abi is not None
@@ -84,8 +83,8 @@ class PpcRules(PassingRules):
         """Return the parts of the next parameter.
 
         Args:
-            type: of the parameter.
-            taken: what the parameters before it have taken; is changed.
+            type: the parameter's.
+            taken: what the parameters before it have taken; the parameter's places are added.
 
         Raises:
             NotKnown: the type is not understood.
@@ -107,12 +106,12 @@ class PpcRules(PassingRules):
         return (ParameterPart(kind, type.size, f"f{taken.reals}"),)
 
     def _in_words(self, size: int, taken: Taken) -> tuple[ParameterPart, ...]:
-        """Return the parts of one or two words: registers, two from one of an even number among
-        them on, or the stack; never both.
+        """Return the parts of one or two words: in registers, or on the stack, never in both. Two
+        words begin with r3, r5, r7 or r9.
 
         Args:
-            size: bytes that are passed.
-            taken: what the parameters before it have taken; is changed.
+            size: bytes that are passed, at most 8.
+            taken: what the parameters before it have taken; the parameter's places are added.
         """
         assert self.arch.abi is not None
         names = self.arch.abi.args
@@ -129,8 +128,8 @@ class PpcRules(PassingRules):
         """Return the part of a number on the stack: the last bytes of a word, or two words.
 
         Args:
-            size: its bytes.
-            taken: what the parameters before it have taken; is changed.
+            size: bytes of the number, at most 8.
+            taken: what the parameters before it have taken; the parameter's places are added.
         """
         offset = taken.on_stack(size, max(size, _WORD), _WORD)
         return ParameterPart("stack", size, offset=offset + max(_WORD - size, 0))

@@ -46,7 +46,7 @@ class Ppc64Rules(PassingRules):
 
     @property
     def _is_second(self) -> bool:
-        """Whether it is version 2, which has some structures in registers."""
+        """Whether the ABI is version 2, which returns some structures in registers."""
         abi = self.arch.abi
         assert abi is not None
         return abi.results is not None and abi.results.registers > 0
@@ -65,8 +65,9 @@ class Ppc64Rules(PassingRules):
         return [self._parameter(type, taken, by_reference) for type in types]
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
-        """Return the parts of a result at the return (PassingRules.result). Version 1 has all
-        structures in memory, version 2 some in the registers of a first parameter.
+        """Return the parts of a result at the return (PassingRules.result).
+
+        Version 1 has all structures in memory, version 2 some in registers of a first parameter.
         """
         assert self.arch.abi is not None
         if is_empty(type):
@@ -86,8 +87,8 @@ class Ppc64Rules(PassingRules):
         """Return the parts of the next parameter.
 
         Args:
-            type: of the parameter.
-            taken: what the parameters before it have taken; is changed.
+            type: the parameter's.
+            taken: what the parameters before it have taken; the parameter's places are added.
             by_reference: type -> whether C++ copies it by a function of its own.
 
         Raises:
@@ -97,11 +98,11 @@ class Ppc64Rules(PassingRules):
             return ()
         look_at_kind(type)
         if type.kind in ("float", "complex"):
-            return tuple(self._real(size, taken) for size in self._numbers(type))
+            return tuple(self._next_real(size, taken) for size in self._sizes_of_numbers(type))
         if type.kind not in STRUCTURES:
-            return self._image(type.size, taken)
+            return self._in_doublewords(type.size, taken)
         if by_reference(type):
-            (slot,) = self._image(_WORD, taken)
+            (slot,) = self._in_doublewords(_WORD, taken)
             return (ParameterPart("behind", type.size, slot.name, slot.offset),)
         if has_no_members(type):
             raise NotKnown(EMPTY_CLASSES)
@@ -110,22 +111,23 @@ class Ppc64Rules(PassingRules):
         if not self._is_second:
             alone = _only_real(type)
             if alone is None:
-                return self._image(type.size, taken)
-            return tuple(self._real(size, taken) for size in self._numbers(alone))
+                return self._in_doublewords(type.size, taken)
+            return tuple(self._next_real(size, taken) for size in self._sizes_of_numbers(alone))
         sizes = self._equal_reals(type)
         if sizes:
             return self._in_reals(type.size, sizes, taken)
-        return self._image(type.size, taken)
+        return self._in_doublewords(type.size, taken)
 
-    def _numbers(self, type: CType) -> list[int]:
-        """Return the bytes of the numbers that a floating-point or complex number is passed as: a
-        long double is two.
+    def _sizes_of_numbers(self, type: CType) -> list[int]:
+        """Return the bytes of each number that a floating-point or complex number is passed as.
+
+        A long double is a pair of doubles.
 
         Args:
-            type: of the parameter or result.
+            type: the parameter's or result's.
 
         Raises:
-            NotKnown: it is of a kind that is not understood.
+            NotKnown: the number is none of float, double and a pair of doubles.
         """
         count = 2 if type.kind == "complex" else 1
         size = type.size // count
@@ -136,11 +138,11 @@ class Ppc64Rules(PassingRules):
         raise NotKnown(NOT_UNDERSTOOD)
 
     def _equal_reals(self, type: CType) -> list[int]:
-        """Return the bytes of each number of a structure that floating-point registers pass; [] for
-        another one.
+        """Return the bytes of each number of a structure that floating-point registers pass; []
+        for any other structure.
 
         Args:
-            type: a structure or union.
+            type: the structure's, or a union's.
 
         Raises:
             NotKnown: compilers differ about it, or a member is not known.
@@ -154,14 +156,15 @@ class Ppc64Rules(PassingRules):
             raise NotKnown(NOT_UNDERSTOOD)
         return [size] * count
 
-    def _real(self, size: int, taken: Taken) -> ParameterPart:
-        """Return where a floating-point number is, which also takes a doubleword.
+    def _next_real(self, size: int, taken: Taken) -> ParameterPart:
+        """Return the part of a floating-point number. It takes a doubleword of the save area even
+        where it is in a floating-point register.
 
         Args:
-            size: its bytes, 4 or 8.
-            taken: what the parameters before it have taken; is changed.
+            size: bytes of the number, 4 or 8.
+            taken: what the parameters before it have taken; the parameter's places are added.
         """
-        (slot,) = self._image(size, taken)
+        (slot,) = self._in_doublewords(size, taken)
         if taken.reals == _REALS:
             return slot
         taken.reals += 1
@@ -170,13 +173,13 @@ class Ppc64Rules(PassingRules):
     def _in_reals(
         self, whole: int, sizes: Sequence[int], taken: Taken
     ) -> tuple[ParameterPart, ...]:
-        """Return the parts of a structure of floating-point numbers. Those that find no register of
-        their kind are in the structure's doublewords.
+        """Return the parts of a structure of floating-point numbers. Numbers for which no
+        floating-point register is left are in the structure's doublewords.
 
         Args:
             whole: bytes of the structure.
             sizes: bytes of each number.
-            taken: what the parameters before it have taken; is changed.
+            taken: what the parameters before it have taken; the parameter's places are added.
         """
         first = taken.words
         taken.words += -(-whole // _WORD)
@@ -187,44 +190,48 @@ class Ppc64Rules(PassingRules):
                 taken.reals += 1
                 parts.append(_in_real(taken.reals, size))
             else:
-                parts.append(self._piece(first, offset, size))
+                parts.append(self._within_doubleword(first, offset, size))
             offset += size
         return tuple(parts)
 
-    def _piece(self, first: int, offset: int, size: int) -> ParameterPart:
-        """Return where bytes within one doubleword of a structure are.
+    def _within_doubleword(self, first: int, offset: int, size: int) -> ParameterPart:
+        """Return the part of bytes of a parameter that are within one doubleword.
 
         Args:
-            first: number of the structure's first doubleword.
-            offset: of the bytes in the structure.
-            size: how many.
+            first: number of the parameter's first doubleword in the save area, from 0.
+            offset: of the bytes in the parameter.
+            size: how many bytes.
         """
         abi = self.arch.abi
         assert abi is not None
-        number, within = first + offset // _WORD, offset % _WORD
+        number = first + offset // _WORD
+        within = offset % _WORD
         if number < len(abi.args):
             low = _WORD - within - size if self._is_big else within
             return ParameterPart("register", size, abi.args[number], low)
         return ParameterPart("stack", size, offset=self._slot(number) + within)
 
-    def _image(self, size: int, taken: Taken) -> tuple[ParameterPart, ...]:
-        """Return the parts of what has doublewords: a register for each, or memory.
+    def _in_doublewords(self, size: int, taken: Taken) -> tuple[ParameterPart, ...]:
+        """Return the parts of a parameter in doublewords of the save area, for the first of which
+        there are registers.
 
-        Less than a doubleword is in the last bytes of one on a big-endian guest; more is at the
-        begin, and the last bytes are the highest of their register.
+        On a big-endian guest less than a doubleword is at the doubleword's end. A longer parameter
+        begins at a doubleword's begin, and its last bytes are the highest ones of their register.
 
         Args:
             size: bytes of the parameter.
-            taken: what the parameters before it have taken; is changed.
+            taken: what the parameters before it have taken; the parameter's places are added.
         """
         assert self.arch.abi is not None
-        first, count = taken.words, -(-size // _WORD)
+        first = taken.words
+        count = -(-size // _WORD)
         taken.words += count
         if size < _WORD:
-            return (self._piece(first, _WORD - size if self._is_big else 0, size),)
+            return (self._within_doubleword(first, _WORD - size if self._is_big else 0, size),)
         in_registers = min(count, max(len(self.arch.abi.args) - first, 0))
         parts = [
-            self._piece(first, _WORD * n, min(_WORD, size - _WORD * n)) for n in range(in_registers)
+            self._within_doubleword(first, _WORD * n, min(_WORD, size - _WORD * n))
+            for n in range(in_registers)
         ]
         rest = size - _WORD * in_registers
         if rest > 0:
@@ -235,7 +242,7 @@ class Ppc64Rules(PassingRules):
         """Return the offset from the stack pointer at the entry to a doubleword in memory.
 
         Args:
-            number: of the doubleword, from 0; at least 8.
+            number: of the doubleword in the save area; at least 8, as the others have registers.
         """
         abi = self.arch.abi
         assert abi is not None
@@ -243,22 +250,25 @@ class Ppc64Rules(PassingRules):
 
 
 def _in_real(number: int, size: int) -> ParameterPart:
-    """Return the part of a number in a floating-point register, which has 4 bytes as 8.
+    """Return the part of a number in a floating-point register, which has a float as a double.
 
     Args:
-        number: of the register.
-        size: bytes of the number.
+        number: of the register, from 1: f1.
+        size: bytes of the floating-point number, 4 or 8.
     """
     return ParameterPart("single" if size == 4 else "register", size, f"f{number}")
 
 
 def _only_real(type: CType) -> CType | None:
-    """Return the floating-point number that a structure consists of, alone; None: there is none.
+    """Return the type of the one floating-point number that a structure consists of.
 
-    Version 1 passes it as that number. A union is none, nor is a complex number.
+    Version 1 passes the structure as that number.
 
     Args:
         type: a structure or union.
+
+    Returns:
+        None: the structure has something else, or there is a union or a complex number in it.
     """
     inner = type
     for _ in range(MOST_DEEP):
