@@ -18,10 +18,10 @@ from .placing import (
     ParameterPart,
     PassingRules,
     Taken,
-    alignment,
     equal_reals,
     has_vector,
     is_empty,
+    natural_alignment,
 )
 from .types import CType
 
@@ -144,9 +144,10 @@ class Arm64Rules(PassingRules):
     def _in_words(self, type: CType, taken: Taken) -> tuple[ParameterPart, ...]:
         """Return the parts of a parameter in general registers, or on the stack; never in both.
 
-        A type that is aligned to 16 bytes begins with an even register. Where too few registers are
-        left, the whole is on the stack, and no later parameter is in them. On a big-endian guest
-        the last bytes of a structure are the highest of their register.
+        A type that has a member aligned to 16 bytes begins with an even register; what the program
+        asks for the whole type does not matter. Where too few registers are left, the whole is on
+        the stack, and no later parameter is in them. On a big-endian guest the last bytes of a
+        structure are the highest of their register.
 
         Args:
             type: the parameter's.
@@ -155,7 +156,7 @@ class Arm64Rules(PassingRules):
         Raises:
             NotKnown: the type's alignment is not known.
         """
-        if alignment(type) > _WORD:
+        if natural_alignment(type) > _WORD:
             taken.words += taken.words % 2
         first, count = taken.words, -(-type.size // _WORD)
         if first + count > _REGISTERS:
@@ -180,7 +181,7 @@ class Arm64Rules(PassingRules):
         Raises:
             NotKnown: the type's alignment is not known.
         """
-        offset = taken.on_stack(type.size, _WORD if alignment(type) <= _WORD else 16, _WORD)
+        offset = taken.on_stack(type.size, _WORD if natural_alignment(type) <= _WORD else 16, _WORD)
         number = type.kind in (*WORDS, "float")
         if self.arch.order is Order.BIG and number and type.size < _WORD:
             offset += _WORD - type.size

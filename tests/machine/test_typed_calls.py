@@ -137,6 +137,9 @@ struct mixed mixed(int n) { struct mixed m = { n, { { 1, 2 }, { 3, 4 } }, { { 5,
 double weighed(struct mixed m) { return __real__ m.c + 10 * __imag__ m.c + 100 * m.p[1].y + 1000 * m.g[1][0] + (m.at != 0); }
 struct line { long at[8]; } __attribute__((aligned(64)));
 int misplaced(struct line a, int by, struct line b) { return ((unsigned long)&a | (unsigned long)&b) % 64 + by; }
+struct sixteen { int a; } __attribute__((aligned(16)));
+int odd(int n, struct sixteen s, char c, struct line a) { return n + 10 * s.a + 100 * c + 1000 * a.at[1]; }
+int far(int a, int b, int c, int d, int e, int f, int g, int h, int i, struct sixteen s, int j, struct line x) { return s.a + 10 * j + 100 * x.at[1] + 1000 * i; }
 struct line line(long n) { struct line made = { { n } }; return made; }
 """
 
@@ -185,9 +188,11 @@ def test_arrays_pointers_and_complex_members(m: Any) -> None:
 
 
 def test_structures_lie_as_they_ask_for(m: Any) -> None:
-    """Its alignment of 64 bytes is more than stack and heap have by themselves."""
+    """An alignment of 64 bytes is more than stack and heap have by themselves."""
     for n in range(3):
         assert m.call("misplaced", {"at": [n] * 8}, 1, {}) == 1
+    assert m.call("odd", 1, {"a": 2}, 3, {"at": {1: 4}}) == 4321
+    assert m.call("far", *range(1, 10), {"a": 2}, 3, {"at": {1: 4}}) == 9432
     assert m.call("line", 5, prototype=True) == {"at": (5, *[0] * 7)}
 
 
