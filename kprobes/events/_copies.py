@@ -31,3 +31,10 @@ def copied(symbols: Symbols, name: str, parts: bool = False) -> list[Symbol]:
         if base == name or (is_mangled(base) and means(name, demangle(base))):
             found.append(symbol)
     return found
+
+
+def is_part(name: str) -> bool:
+    """Return True for a symbol's name of what is left of a function whose beginning is inlined:
+    where it returns, the function does, but other calls of the function return elsewhere.
+    """
+    return ".part." in name

@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 from ..errors import AmbiguousSymbol, EventError, UnknownSymbol
 from ..machine._base import Machine
 from ..symbols import Symbols, perhaps_spelled, spellings, where_names_are
-from ._copies import copied
+from ._copies import copied, is_part
 from ._messages import make_error
 
 QUOTES = ("'", '"')
@@ -181,6 +181,8 @@ def _in_source(words: list[str], machine: Machine) -> ExpandedPattern | None:
     if found is None:
         return None
     returns = words[0][:1] == "r" or words[1] != body
+    if returns:
+        found = [place for place in found if not is_part(place.function)]
     if returns and all(place.inlined for place in found):
         at = len(words[0]) + 1
         inlined = f"{body} is inlined, and inlined code has no return; use p"

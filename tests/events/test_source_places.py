@@ -256,6 +256,10 @@ def test_a_name_means_all_copies_as_gdbs_break(compiler: str, tmp_path: Path) ->
         wanted = re.findall(r"^[\d.]+ .* y +(0x[0-9a-f]+)", told, re.MULTILINE)
         with UnicornMachine.load(tmp_path / "split") as m, Kprobes(m) as k:
             places = k.event(f"p {function}").places
+            if function == "rare" and name != "zig":  # a part returns for some of the calls only
+                for text in ("r rare $retval", "f rare%return"):
+                    with pytest.raises(EventError, match="inlined code has no return"):
+                        k.event(text)
             assert wanted and len(places) == len(wanted), (function, told, places)
             names = [m.symbols.describe(place.definition.address) for place in places]
             kinds |= {each.partition("+")[0].partition(".")[2] for each in names}
