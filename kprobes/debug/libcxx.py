@@ -30,8 +30,8 @@ from .library import (
 from .placing import NotKnown, alignment
 from .types import CType
 
-_BLOCK: Final = 4096  #: bytes of a block of a std::deque
-_LEAST_BLOCK: Final = 16  #: elements that such a block has at least
+_BLOCK: Final = 4096  #: bytes of a block of a std::deque, where elements are small
+_LEAST_BLOCK: Final = 16  #: elements of a block of a std::deque at least
 _LEAF: Final = re.compile(r"__tuple_leaf<(\d+)")  #: the part of a std::tuple that has one value
 
 
@@ -43,13 +43,17 @@ def _element(value: Any, parameter: str) -> CType:
         parameter: name of the template's parameter that is the allocator.
 
     Raises:
-        NotLaidOut: the debug information does not tell it.
+        NotLaidOut: the debug information does not tell the type.
     """
     return need(need(type_of(value).template(parameter)).template("_Tp"))
 
 
 def _behind(size: int, element: CType) -> int:
-    """Return the offset of an element that lies behind `size` bytes of links in a node.
+    """Return the offset in bytes from a node's begin to its element.
+
+    Args:
+        size: bytes of links, and the like, at the node's begin.
+        element: type of the element.
 
     Raises:
         NotLaidOut: the element's alignment is not known.
@@ -97,8 +101,12 @@ class _Tuple(LibraryType):
 
 
 def _leaves(base: Any) -> Iterator[Any]:
-    """Yield the values of a std::tuple, from its first. Values without members are base classes of
-    their own.
+    """Yield the values of a std::tuple, in order.
+
+    A value without members is a base class of its leaf, which then stands for the value.
+
+    Args:
+        base: a View of the tuple's member __base_, which has the leaves as base classes.
     """
     for part in type_of(base).bases:
         if not _LEAF.match(part.type.base_name):
@@ -154,9 +162,9 @@ class _Optional(LibraryType):
 
 
 class _Variant(LibraryType):
-    """std::variant: the value of the alternative that it has, or EMPTY.
+    """std::variant: the value of its alternative, or EMPTY.
 
-    The alternatives are a list: __head of the union __data, __head of its __tail.
+    Storage of the alternatives is a list: __head of the union __data, __head of its __tail.
     """
 
     members = frozenset({"__impl_"})
@@ -186,7 +194,7 @@ class _Tree(LibraryType):
             return None
         first = pointer_of(tree["__begin_node_"])
         word = machine_of(value).arch.bits // 8
-        behind = _behind(3 * word + 1, item)  # the links, and a flag for the colour
+        behind = _behind(3 * word + 1, item)  # three links, and a flag for the colour
         nodes = _nodes_of_tree(value, int(first), count)
         return reader.items((value_at(value, item, node + behind) for node in nodes), depth)
 
@@ -194,15 +202,15 @@ class _Tree(LibraryType):
 def _nodes_of_tree(value: Any, node: int, count: int) -> Iterator[int]:
     """Yield the addresses of the nodes of a red-black tree, in order.
 
-    A node begins with the addresses of the nodes at its left, at its right, and above it.
+    A node begins with the addresses of its left child, its right child, and its parent.
 
     Args:
         value: a View, from whose machine the nodes are read.
         node: address of the first node.
-        count: how many there are.
+        count: how many nodes the tree has.
 
     Raises:
-        NotLaidOut: there is no way of MOST_STEPS links to the next one.
+        NotLaidOut: a next node is more than MOST_STEPS links away, as in no tree.
         GuestFault: memory cannot be read.
     """
     order = machine_of(value).arch.order.value
@@ -218,15 +226,15 @@ def _nodes_of_tree(value: Any, node: int, count: int) -> Iterator[int]:
 
 
 def _next_in_tree(node: int, link: Callable[[int, int], int]) -> int:
-    """Return the address of the node behind another in a red-black tree.
+    """Return the address of a node's successor in a red-black tree.
 
     Args:
-        node: address of the node.
-        link: (address of a node, 0 for left, 1 for right, 2 for above) -> the address of that node,
-            0: there is none.
+        node: address of the node, which is not the last.
+        link: (address of a node, 0 for the left child, 1 for the right one, 2 for the parent) ->
+            address of that node; 0: there is none.
 
     Raises:
-        NotLaidOut: there is no way to it of MOST_STEPS links.
+        NotLaidOut: the successor is more than MOST_STEPS links away, as in no tree.
     """
     right = link(node, 1)
     steps = range(MOST_STEPS)
@@ -238,10 +246,10 @@ def _next_in_tree(node: int, link: Callable[[int, int], int]) -> int:
             right = left
         raise NotLaidOut
     for _ in steps:
-        above = link(node, 2)
-        if link(above, 0) == node:
-            return above
-        node = above
+        parent = link(node, 2)
+        if link(parent, 0) == node:
+            return parent
+        node = parent
     raise NotLaidOut
 
 
@@ -285,23 +293,25 @@ class _ForwardList(LibraryType):
 
 
 class _Deque(LibraryType):
-    """std::deque: a tuple. Its elements are in blocks of one size, which an array points at."""
+    """std::deque: a tuple. The elements are in blocks of one size, to which __map_ has pointers."""
 
     members = frozenset({"__map_", "__start_", "__size_"})
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
         blocks = pointer_of(value["__map_"]["__begin_"])
         element = need(need(type_of(blocks).target).target)
-        each = max(_BLOCK // element.size, _LEAST_BLOCK)
+        in_block = max(_BLOCK // element.size, _LEAST_BLOCK)
         first, count = value["__start_"], value["__size_"]
         if not 0 <= count < LARGEST_LIST:
             return None
         places = range(first, first + count)
-        return reader.items((blocks[n // each][n % each] for n in places), depth)
+        return reader.items((blocks[n // in_block][n % in_block] for n in places), depth)
 
 
-_TREE, _HASH, _OWNER = _Tree(), _Hash(), Wrapped(("__ptr_",))
-#: names of types, without what they are made for -> how they may lie in memory
+_TREE = _Tree()
+_HASH = _Hash()
+_OWNER = Wrapped(("__ptr_",))
+#: name of a type, without scopes and template arguments -> layouts that its values may have
 TYPES: Final[dict[str, Sequence[LibraryType]]] = {
     "basic_string": (_String(),),
     "basic_string_view": (_StringView(),),

@@ -1,4 +1,4 @@
-"""What readers of libraries' types share: how such a type is described, and ways to its values."""
+"""Base of the types of libraries (libcxx.py, libraries.py): how one is described and read."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from attrs import frozen
 from ..errors import KprobeError
 from .types import CType
 
-EMPTY: Final = "(empty)"  #: value of a std::optional or std::variant that has none
+EMPTY: Final = "(empty)"  #: stands for the value of a std::optional or std::variant without one
 CUT: Final = "..."  #: stands for elements that are left out
-MOST_ELEMENTS: Final = 200  #: elements of a library's list that are read, as gdb shows
-MOST_STEPS: Final = 64  #: links that are followed from one element of a tree to the next
-LARGEST_LIST: Final = 1 << 40  #: no list has so many elements
+MOST_ELEMENTS: Final = 200  #: elements of a container that are read: gdb's default limit, too
+MOST_STEPS: Final = 64  #: links of a tree that are followed from one element to the next
+LARGEST_LIST: Final = 1 << 40  #: a count of so many elements is not initialized, or damaged
 
 
 class LibraryValue(Protocol):
-    """A View, as far as this module needs it."""
+    """The part of a View that this module needs."""
 
     _type: CType
     _machine: Any
@@ -29,7 +29,7 @@ class LibraryValue(Protocol):
 
 
 def type_of(value: LibraryValue) -> CType:
-    """Return the type of a View. Attributes of a View are the members of its type."""
+    """Return the type of a View, whose own attributes are the members of its type."""
     return value._type
 
 
@@ -53,38 +53,53 @@ def value_at(value: LibraryValue, type: CType, address: int) -> Any:
 
 
 class Reader(Protocol):
-    """Reads what the values of a library consist of.
+    """Reads the parts of a library's value: completely (whole.py), or as text (view.py).
 
     `depth` is how many structures and arrays are around a value.
     """
 
     def whole(self, value: Any, depth: int) -> Any:
-        """Read a value completely. None: it cannot be read."""
+        """Read a number or View completely. None: it cannot be read."""
 
     def text(self, value: Any, at: int, size: int, width: int = 1) -> Any:
-        """Read `size` characters of `width` bytes at an address."""
+        """Read characters.
+
+        Args:
+            value: a View, from whose machine they are read.
+            at: address of the first.
+            size: how many characters.
+            width: bytes of each.
+        """
 
     def elements(self, value: Any, element: CType, at: int, count: int, depth: int) -> Any:
-        """Read `count` elements that lie behind each other, as a tuple."""
+        """Read elements that lie behind each other, as a tuple.
+
+        Args:
+            value: a View, from whose machine they are read.
+            element: type of the elements.
+            at: address of the first.
+            count: how many elements.
+            depth: structures and arrays around the container.
+        """
 
     def items(self, items: Iterator[Any], depth: int) -> tuple[Any, ...]:
-        """Read elements that are anywhere, as a tuple."""
+        """Read numbers and Views, wherever they are, as a tuple."""
 
     def pairs(self, pairs: Iterator[tuple[Any, Any]], depth: int) -> tuple[Any, ...]:
-        """Read pairs whose two values are anywhere, as a tuple of what tuples of two are."""
+        """Read pairs of numbers and Views, as a tuple with one item for each pair."""
 
 
 class NotLaidOut(Exception):
-    """A value does not lie in memory as its library lays its values out."""
+    """Raised where a value does not lie in memory as expected of its library's type."""
 
 
 class LibraryType:
-    """How values of a kind of type are read.
+    """One layout that values of a library's type may have.
 
     Attributes:
-        members: names of members that its types have; others of the same name are somebody
-            else's.
-        is_text: its values are texts.
+        members: names of members that a type of this layout has; a type without them, of the same
+            name, is another library's, or of another version.
+        is_text: True where values are texts.
     """
 
     members: ClassVar[frozenset[str]] = frozenset()
@@ -98,16 +113,16 @@ class LibraryType:
         """Read a value.
 
         Args:
-            reader: reads what the value consists of.
-            value: a View of it.
-            depth: structures and arrays around it.
+            reader: reads the parts that the value consists of.
+            value: a View of the value.
+            depth: structures and arrays around the value.
 
         Returns:
-            None: a count or a pointer of it cannot be right.
+            None: a count or a pointer in the value cannot be right.
 
         Raises:
-            NotLaidOut: it is to be read as a structure.
-            KprobeError, OverflowError: its memory cannot be read.
+            NotLaidOut: the value lies otherwise, and is to be read as a structure.
+            KprobeError, OverflowError: memory cannot be read.
         """
         try:
             return self._read(reader, value, depth)
@@ -117,19 +132,21 @@ class LibraryType:
             raise NotLaidOut from error
 
     def _read(self, reader: Reader, value: Any, depth: int) -> Any:
-        """Read a value, as read(). Python's own errors mean that it lies otherwise."""
+        """Read a value for read(), which takes Python's own errors (a member that is missing, a
+        value that is no View) for a value that lies otherwise.
+        """
         raise NotImplementedError
 
 
 def need(type: CType | None) -> CType:
-    """Return a type. Raises NotLaidOut where there is none, or its size is not known."""
+    """Return a type as it is. Raises NotLaidOut for None, and for a type of unknown size."""
     if type is None or not type.size:
         raise NotLaidOut
     return type
 
 
 def pointer_of(value: Any) -> Any:
-    """Return a value that is a View of a pointer. Raises NotLaidOut for others."""
+    """Return a View of a pointer as it is. Raises NotLaidOut for any other value."""
     if type_of(value).kind != "pointer":
         raise NotLaidOut
     return value
@@ -160,7 +177,11 @@ class Wrapped(LibraryType):
 
 
 def width_of(first: Any) -> int:
-    """Return the bytes of a character that a pointer points at."""
+    """Return the bytes of a character that a pointer points at: 2 or 4, or 1 for all else.
+
+    Args:
+        first: a View of the pointer.
+    """
     target = type_of(first).target
     return target.size if target is not None and target.size in (2, 4) else 1
 
@@ -169,10 +190,13 @@ def linked_nodes(node: Any, link: str, count: int, end: int = 0) -> Iterator[Any
     """Yield pointers to the nodes of a linked list.
 
     Args:
-        node: a pointer to the first.
-        link: name of the member that points at the next one.
-        count: how many there are at most.
-        end: address that the last one's link has.
+        node: a View of a pointer to the first node.
+        link: name of the member that points at the next node.
+        count: how many nodes there are at most.
+        end: address that the last node's link has.
+
+    Raises:
+        NotLaidOut: a link is no pointer.
     """
     for _ in range(count):
         if int(pointer_of(node)) == end:

@@ -2,9 +2,9 @@
 
 SFrame (`.sframe`, versions 1 and 2) is what gas writes with --gsframe: where the caller's frame and
 its frame pointer are, for x86-64 and AArch64. ORC (`.orc_unwind`, `.orc_unwind_ip`) is the same for
-Linux's text on x86-64. Arm's compilers write `.ARM.exidx` of all code: how an exception leaves a
-function, in the place of a call. Damaged tables, and rows of kinds that are not known here, give no
-row.
+Linux's text on x86-64. Compilers for 32-bit Arm write an index of functions (`.ARM.exidx`) with
+operations by which an exception that a call throws leaves each function. Damaged tables, and rows
+of kinds that are not known here, give no row.
 Source: the SFrame specification (sourceware.org/binutils/docs/sframe-spec.html); Linux,
 Documentation/arch/x86/orc-unwinder.rst; Exception Handling ABI for the Arm Architecture (EHABI32).
 """
@@ -353,19 +353,19 @@ class Orc:
 # --- Arm's index of functions
 
 _SP, _LINK, _PC = 13, 14, 15
-_CANNOT_UNWIND: Final = 1  #: an entry of a function that nothing leaves by an exception
-_OWN: Final = 1 << 31  #: a word that has operations, and no offset
+_CANNOT_UNWIND: Final = 1  #: EXIDX_CANTUNWIND: no exception leaves the function
+_COMPACT: Final = 1 << 31  #: set in a word that has operations, clear in one that is an offset
 
 
 def _arm_index(file: LoadedFile, elf: ELFFile) -> ArmIndex | None:
-    """Return a file's index of functions; None where it has none, or is not linked.
+    """Return a file's index of functions; None for an object file, and for one without an index.
 
     Args:
         file: the file.
-        elf: pyelftools' view of it.
+        elf: pyelftools' view of the file.
 
     Raises:
-        errors in DAMAGE: it is damaged.
+        errors in DAMAGE: the file is damaged.
     """
     section = elf.get_section_by_name(".ARM.exidx")
     if section is None or elf["e_machine"] != "EM_ARM" or elf["e_type"] == "ET_REL":
@@ -375,7 +375,11 @@ def _arm_index(file: LoadedFile, elf: ELFFile) -> ArmIndex | None:
 
 
 class ArmIndex:
-    """The table of section .ARM.exidx, and operations that it refers to in .ARM.extab."""
+    """The index of functions of section .ARM.exidx (EHABI32).
+
+    Each entry has two words: where a function begins, and the operations that leave the function or
+    the place of these in .ARM.extab.
+    """
 
     def __init__(
         self,
@@ -388,9 +392,9 @@ class ArmIndex:
 
         Args:
             entries: contents of .ARM.exidx.
-            address: its link address.
-            order: byte order of its words.
-            read: (link address, size) -> bytes of the file's segments.
+            address: link address of .ARM.exidx.
+            order: byte order of words.
+            read: (link address, size) -> bytes of the file's segments; b"": nothing is there.
         """
         self._order = order
         self._read = read
@@ -398,15 +402,24 @@ class ArmIndex:
         prefix = "<" if order == "little" else ">"
         words = struct.unpack_from(f"{prefix}{count}I", entries)
         self._starts = [
-            _relative(word, address + 8 * n) for n, word in enumerate(words[: 2 * (count // 2) : 2])
+            _prel31(word, address + 8 * n) for n, word in enumerate(words[: 2 * (count // 2) : 2])
         ]
         self._words = words[1::2]
-        self._at = address
+        self._address = address
         self._structs = DWARFStructs(order == "little", 32, 4)
 
     def row(self, address: int) -> TableRow | None:
-        """Return the row for a link address in a call: one below an instruction's. None: there is
-        none, or the address is an instruction's, where the frame may be half made.
+        """Return the row for a call, whose frame is made.
+
+        Args:
+            address: link address of the call's last byte, which is odd. For an even one, an
+                instruction's, there is no row: the frame may be made in part.
+
+        Returns:
+            None: there is no row, or one that cannot be told.
+
+        Raises:
+            IndexError, ValueError: the operations are damaged, or of a kind that is not known here.
         """
         if not address & 1:
             return None
@@ -416,23 +429,24 @@ class ArmIndex:
         word = self._words[n]
         if word == _CANNOT_UNWIND:
             return None
-        return self._left(self._operations(word, self._at + 8 * n + 4))
+        return self._row_of(self._operations(word, self._address + 8 * n + 4))
 
     def _operations(self, word: int, at: int) -> bytes:
-        """Return the operations of an entry, one after the other.
+        """Return the bytes of the operations of an entry, in order.
 
         Args:
-            word: the entry's second word.
-            at: its link address.
+            word: the entry's second word, not _CANNOT_UNWIND.
+            at: link address of the word.
 
         Raises:
-            ValueError: it is of a kind that is not known here, or refers to where nothing is.
+            ValueError: the entry is of a kind that is not known here, or refers to where nothing
+                is.
         """
-        if word & _OWN:
+        if word & _COMPACT:
             return word.to_bytes(4, "big")[1:]
-        place = _relative(word, at)
+        place = _prel31(word, at)
         first = self._word(place)
-        if not first & _OWN:  # a routine of the language, behind which GNU's have operations
+        if not first & _COMPACT:  # a routine of the language: GNU's want operations behind it
             place += 4
             return self._following(place, self._word(place) >> 24, 3)
         kind = first >> 24 & 15
@@ -443,41 +457,52 @@ class ArmIndex:
         return self._following(place, first >> 16 & 0xFF, 2)
 
     def _following(self, place: int, count: int, first: int) -> bytes:
-        """Return the operations of a word and of those behind it.
+        """Return the bytes of operations in a word and in those behind it.
 
         Args:
-            place: link address of the word.
+            place: link address of the first word.
             count: how many words follow.
-            first: how many operations the word has, in its lowest bytes.
+            first: how many bytes of operations the first word has, its lowest ones.
+
+        Raises:
+            ValueError: nothing is there.
         """
         words = [self._word(place + 4 * n).to_bytes(4, "big") for n in range(count + 1)]
         return b"".join(words)[4 - first :]
 
     def _word(self, address: int) -> int:
-        """Return a word of the file's segments.
+        """Return the word at a link address.
 
         Raises:
-            ValueError: nothing is there.
+            ValueError: no segment of the file has the word.
         """
         data = self._read(address, 4)
         if not data:
             raise ValueError("the index refers to where nothing is")
         return int.from_bytes(data, self._order)
 
-    def _left(self, operations: bytes) -> TableRow | None:
-        """Return the row that operations amount to; None: one is of a kind that is not known here,
-        or they find no return address.
+    def _row_of(self, operations: bytes) -> TableRow | None:
+        """Return the row that says what operations do one by one.
+
+        Args:
+            operations: the bytes of all operations of a function.
+
+        Returns:
+            None: an operation is of a kind that is not known here, or none finds the return
+            address.
 
         Raises:
-            IndexError: they end within an operation.
+            IndexError: the bytes end within an operation.
         """
-        base, offset = _SP, 0
+        base = _SP
+        offset = 0  # from `base` to the stack pointer
         places = dict[int, int]()  # register -> bytes from `base` to where it is kept
         for operation in _arm_operations(operations):
             if operation is None or (operation.base is not None and places):
                 return None
             if operation.base is not None:
-                base, offset = operation.base, 0
+                base = operation.base
+                offset = 0
             for register in operation.popped:
                 places[register] = offset
                 offset += 4
@@ -496,9 +521,10 @@ class _ArmOperation(NamedTuple):
     """One step of leaving a function.
 
     Attributes:
-        popped: registers that are read from the stack, the lowest address first.
-        added: bytes that are added to the stack pointer behind them.
-        base: the register that the stack pointer becomes before all this; None: it stays.
+        popped: numbers of the registers that are popped from the stack, in the order of addresses.
+        added: bytes that are added to the stack pointer after that.
+        base: number of the register whose value is put into the stack pointer before that; None:
+            the stack pointer stays.
     """
 
     popped: tuple[int, ...] = ()
@@ -511,8 +537,11 @@ def _arm_operations(data: bytes) -> Iterator[_ArmOperation | None]:
 
     Source: EHABI32, section 10.3, "Frame unwinding instructions".
 
+    Args:
+        data: the bytes of the operations.
+
     Raises:
-        IndexError: they end within an operation.
+        IndexError: the bytes end within an operation.
     """
     at = 0
     while at < len(data):
@@ -546,7 +575,7 @@ def _arm_operations(data: bytes) -> Iterator[_ArmOperation | None]:
                 shift += 7
                 at += 1
             yield _ArmOperation(added=0x204 + 4 * number)
-        elif code in (0xB3, 0xC8, 0xC9):  # registers of VFP; FSTMFDX keeps a word more
+        elif code in (0xB3, 0xC8, 0xC9):  # registers of VFP; FSTMFDX (0xB3) stores a word more
             count = (data[at] & 15) + 1
             at += 1
             yield _ArmOperation(added=8 * count + 4 * (code == 0xB3))
@@ -557,15 +586,20 @@ def _arm_operations(data: bytes) -> Iterator[_ArmOperation | None]:
 
 
 def _registers(mask: int, first: int) -> tuple[int, ...]:
-    """Return the registers of a mask, of which the lowest bit stands for `first`."""
+    """Return the numbers of the registers in a mask.
+
+    Args:
+        mask: a bit for each register, at most 12.
+        first: number of the register that the lowest bit stands for.
+    """
     return tuple(first + n for n in range(12) if mask >> n & 1)
 
 
-def _relative(word: int, place: int) -> int:
-    """Return the address that a word of 31 bits is an offset to.
+def _prel31(word: int, place: int) -> int:
+    """Return the link address that an offset of 31 bits leads to (AAELF32, R_ARM_PREL31).
 
     Args:
-        word: the word; its highest bit does not count.
+        word: the offset; the highest of 32 bits does not count.
         place: link address of the word.
     """
     offset = (word & 0x7FFFFFFF) - ((word & 0x40000000) << 1)
