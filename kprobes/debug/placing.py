@@ -295,7 +295,7 @@ def natural_alignment(type: CType) -> int:
         member.type.size if member.bits else alignment_with_bit_fields(member.type)
         for member in type.fields
     ]
-    return max([1, *inside])
+    return max([1, *inside, *(member.alignment for member in type.fields)])
 
 
 def _of_bit_fields(type: CType, depth: int) -> int:
@@ -373,7 +373,11 @@ def _members_alignments(type: CType) -> list[tuple[int, int]]:
     Raises:
         NotKnown: the alignment of a member is not known.
     """
-    return [(member.offset, alignment(member.type)) for member in type.fields if not member.bits]
+    return [
+        (member.offset, max(member.alignment, alignment(member.type)))
+        for member in type.fields
+        if not member.bits
+    ]
 
 
 def _is_misplaced(members: Sequence[tuple[int, int]]) -> bool:

@@ -74,6 +74,8 @@ class Member:
         bits: width of a bit field; 0: it is none.
         shift: lowest bit of a bit field in the guest's number of `unit` bytes at the offset.
         unit: bytes in which a bit field lies.
+        alignment: bytes of which the program asks that its addresses are multiples; 1: it does not
+            ask.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Member:
     bits: int = 0
     shift: int = 0
     unit: int = 0
+    alignment: int = 1
 
 
 @frozen
@@ -538,7 +541,8 @@ class CType:
         offset = _constant_place(die)
         bits = _number(die, "DW_AT_bit_size")
         if not bits or offset is None:
-            return None if offset is None else Member(name, type, offset)
+            alignment = _number(die, "DW_AT_alignment") or 1
+            return None if offset is None else Member(name, type, offset, alignment=alignment)
         if type.order != self._order:
             return None
         return self._bit_field(die, name, type, offset, bits)

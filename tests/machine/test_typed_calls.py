@@ -140,6 +140,9 @@ int misplaced(struct line a, int by, struct line b) { return ((unsigned long)&a 
 struct sixteen { int a; } __attribute__((aligned(16)));
 int odd(int n, struct sixteen s, char c, struct line a) { return n + 10 * s.a + 100 * c + 1000 * a.at[1]; }
 int far(int a, int b, int c, int d, int e, int f, int g, int h, int i, struct sixteen s, int j, struct line x) { return s.a + 10 * j + 100 * x.at[1] + 1000 * i; }
+struct part { int a __attribute__((aligned(16))); };
+int parted(int a, int b, int c, int d, int e, int f, int g, int h, int i, struct part s, int j) { return s.a + 10 * j + 1000 * i; }
+int second(int n, struct part s, char c) { return n + 10 * s.a + 100 * c; }
 struct line line(long n) { struct line made = { { n } }; return made; }
 """
 
@@ -193,6 +196,8 @@ def test_structures_lie_as_they_ask_for(m: Any) -> None:
         assert m.call("misplaced", {"at": [n] * 8}, 1, {}) == 1
     assert m.call("odd", 1, {"a": 2}, 3, {"at": {1: 4}}) == 4321
     assert m.call("far", *range(1, 10), {"a": 2}, 3, {"at": {1: 4}}) == 9432
+    assert m.call("second", 1, {"a": 2}, 3) == 321
+    assert m.call("parted", *range(1, 10), {"a": 2}, 3) == 9032
     assert m.call("line", 5, prototype=True) == {"at": (5, *[0] * 7)}
 
 
