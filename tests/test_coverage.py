@@ -4,6 +4,7 @@ between; files."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import struct
@@ -370,6 +371,13 @@ def test_names_of_cpp_on_the_page_are_demangled_unless_told_otherwise(tmp_path: 
     for options, shown in ((["-C"], "area(Shape const&)"), ([], name)):
         done = CliRunner().invoke(main, [*words, *options])
         assert json.loads(done.stdout.splitlines()[-1])["function"] == shown
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_that_debug_information_names_as_source_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.c")
+    (path := tmp_path / "x.html").write_bytes(coverage_page({"pipe.c": SourceCoverage(Counter({3: 1}), {})}, tmp_path))
+    assert page_files(path)[0]["text"] is None
 
 
 def page_files(path: Path) -> list[dict[str, Any]]:

@@ -130,7 +130,7 @@ def find_alternative(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -
         if there and root:
             places.append(root + name)
         places.append(os.path.join(folder, ".build-id", identity[:2], f"{identity[2:]}.debug"))
-    for place in places:
+    for place in filter(os.path.isfile, places):  # a pipe or device may be named, too
         try:
             with open(place, "rb") as file:
                 found = _contents(file, mapped=True)

@@ -492,6 +492,8 @@ def _read(path: Path) -> list[str] | None:
     cannot be read.
     """
     try:
+        if not path.is_file():  # debug information may name a pipe or device, too
+            return None
         text = path.read_text(errors="replace")
     except (OSError, ValueError):
         return None

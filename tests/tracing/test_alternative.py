@@ -124,6 +124,15 @@ def test_any_file_is_none_where_no_identity_is_named(folder: Path, monkeypatch: 
     assert found and find_alternative(data, str(folder / "moved")) is None
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_that_is_named_is_not_read(folder: Path) -> None:
+    """Nobody writes into it: it was waited for."""
+    wanted = common(folder)
+    wanted.unlink()
+    os.mkfifo(wanted)
+    assert find_alternative((folder / "moved").read_bytes(), str(folder / "moved")) is None
+
+
 def test_one_without_debug_information_is_none(folder: Path) -> None:
     """It has the right identity. What the program itself has is read as before."""
     wanted = common(folder)
