@@ -195,7 +195,9 @@ def real_number_bits(type: CType, value: float, arch: Arch) -> int:
         except OverflowError:
             return 0x7C00 | (value < 0) << 15
     if form == "bfloat":
-        raise Unsupported(f"{type.name} is not written", hint="write its bytes")
+        raise Unsupported(
+            f"numbers of {type.name} cannot be written", hint="write the bytes of one"
+        )
     return _widened(real_bits(value, 8), *_FORMATS[form])
 
 

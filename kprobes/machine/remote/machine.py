@@ -675,8 +675,10 @@ class RemoteMachine(Described):
 
         Args:
             function: symbol or address.
-            args: integers; bytes, bytearray and str, which are copied into guest memory and passed
-                as pointers, a bytearray also back; None, which is 0.
+            args: integers, None (0); bytes, bytearray and str, which are copied into guest memory,
+                NUL-terminated, and passed as pointers; a bytearray is copied back afterwards. By
+                the function's types also floats, complex numbers, and structures: a mapping of
+                the members, where those left out are 0, a View, or all bytes.
             timeout: seconds; None: no bound.
             max_insns: instructions; None: no bound.
             prototype: the function's types, as C writes them: "double pow(double, double)"; True:
