@@ -345,8 +345,8 @@ def _dwarf_in(elf: SectionedElf, identity: bytes) -> DWARFInfo:
 def dwarf_of_source(file: LoadedFile) -> tuple[Any, str, bytes]:
     """Return a file's debug information, from the file or from its separate debug file.
 
-    The separate file is looked for where gdb does (build-id, .gnu_debuglink), and so is one that
-    dwz -m has made: pyelftools follows references to it.
+    The separate file is looked for where gdb does (build-id, .gnu_debuglink), and so is the
+    alternative file of dwz -m: pyelftools follows references to that.
 
     Returns:
         (pyelftools' DWARFInfo, path of the file that has it, contents of that file);
@@ -364,7 +364,7 @@ def dwarf_of_source(file: LoadedFile) -> tuple[Any, str, bytes]:
 
 
 def _own_dwarf(file: LoadedFile) -> tuple[Any, str, bytes]:
-    """Return what dwarf_of_source() does, without what dwz -m has taken out of it."""
+    """Return what dwarf_of_source() does, without an alternative file."""
     if byte_order(file.data) is not None:  # BTF, and no ELF file
         return None, "", b""
     info = dwarf(file)
@@ -378,13 +378,15 @@ def _own_dwarf(file: LoadedFile) -> tuple[Any, str, bytes]:
 
 
 def alternative_of(file: LoadedFile, path: str, data: bytes) -> LoadedFile | None:
-    """Return the file that has what dwz -m has taken out of a file's debug information, looked for
-    once; None: nothing was, or it is not here, or damaged.
+    """Return the alternative file to which dwz -m has moved a part of a file's debug information.
 
     Args:
         file: the file, whose `cache` keeps the result.
-        path: of the file that has its debug information.
-        data: contents of that file.
+        path: path of the file that has the debug information: `file`, or its separate debug file.
+        data: contents of the file at `path`.
+
+    Returns:
+        None: nothing was moved, or the alternative file is not here, or damaged.
     """
 
     def find() -> LoadedFile | None:
@@ -400,12 +402,14 @@ def alternative_of(file: LoadedFile, path: str, data: bytes) -> LoadedFile | Non
     return cached(file, "alternative", find)
 
 
-def lacking(file: LoadedFile) -> str:
-    """Return the path of the file that has a part of a file's debug information, which dwz -m has
-    taken out, and is not here; "": nothing is missing.
+def missing_alternative(file: LoadedFile) -> str:
+    """Return the path, as the file names it, of an alternative file that is not here or damaged.
 
     Args:
-        file: the file.
+        file: a file, a part of whose debug information dwz -m may have moved.
+
+    Returns:
+        "": nothing is missing, or the file itself is damaged.
     """
     try:
         _, path, data = dwarf_of_source(file)
@@ -416,8 +420,8 @@ def lacking(file: LoadedFile) -> str:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether two entries are one. Offsets alone do not tell: those of a file that dwz -m has made
-    begin at 0, too.
+    """Whether two pyelftools' entries are the same one. Offsets alone do not tell: an alternative
+    file of dwz -m has entries of its own at the same offsets.
     """
     return bool(one.offset == other.offset and one.cu.dwarfinfo is other.cu.dwarfinfo)
 

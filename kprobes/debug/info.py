@@ -23,8 +23,8 @@ from .file import (
     byte_of,
     cached,
     flags_of,
-    lacking,
     loaded_bytes,
+    missing_alternative,
     text,
 )
 from .inlined import copies_at
@@ -141,8 +141,8 @@ class DebugInfo:
                 continue
 
     def _units_of_types(self) -> Iterator[Units]:
-        """Yield the units of debug information of each loaded file, as _units(), and behind them
-        those that dwz -m has taken out of them.
+        """Yield the units of debug information of each loaded file, as _units(), each followed by
+        those of the file's alternative file (dwz -m), if there is one.
         """
         for _, units in self._units():
             yield units
@@ -150,11 +150,11 @@ class DebugInfo:
                 yield units.alternative
 
     def lacking(self) -> str:
-        """Return what the files' debug information lacks, as a clause that names the file which
-        dwz -m has moved a part of it to, and which is not here; "": it lacks nothing.
+        """Return a clause that names a file to which dwz -m has moved a part of the debug
+        information, and which is not here; "": nothing is missing.
         """
         for file in self.files:
-            if missing := lacking(file):
+            if missing := missing_alternative(file):
                 name = file.path or file.module or "the file"
                 return (
                     f"a part of the debug information of {name} is in {missing}, which is not here"

@@ -128,8 +128,9 @@ def copies_at(function: Function, address: int, name: str) -> Iterator[Any]:
 
 
 def _is_called(die: Any, name: str) -> bool:
-    """Whether an entry has a name: its own, or that with all or some of the scopes around it. An
-    instance of a template may be called without the arguments.
+    """Whether a name is that of an entry, with none, some or all of the scopes around the entry.
+
+    The name of a template, without arguments, is that of each instance.
 
     Args:
         die: the entry that has the name; a definition's declaration.

@@ -270,8 +270,11 @@ def _text_in(held: Sequence[memoryview], section: int, at: int, size: int) -> st
 
 
 def may_name_template(name: str) -> bool:
-    """Whether a function's name without scopes may stand for all instances of a template: it has no
-    arguments, and is not of an operator, which may go on with `<`.
+    """Whether a function's name may stand for all instances of a template: a name without template
+    arguments, and not of an operator, in whose name `<` is no begin of arguments.
+
+    Args:
+        name: of the function, without scopes.
     """
     return "<" not in name and not name.startswith("operator")
 

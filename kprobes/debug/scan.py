@@ -111,7 +111,7 @@ class Sections:
         ranges: of .debug_ranges (before DWARF 5).
         range_lists: of .debug_rnglists (DWARF 5).
         lines: of .debug_line.
-        alternative: strings of the file that dwz -m has made of several.
+        alternative: of .debug_str of the alternative file (dwz -m); empty without one.
     """
 
     info: bytes = field(repr=False)

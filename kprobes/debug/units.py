@@ -671,9 +671,9 @@ class Units:
 
     @cached_property
     def alternative(self) -> Units | None:
-        """The file of units that dwz -m has taken out of this file and others. Types are found in
-        those that this file imports. None: it has taken out none, or their file is not here or
-        damaged.
+        """The units that dwz -m has moved out of this file, and of others, to an alternative file.
+        By names only types of units that this file imports are found. None: nothing was moved, or
+        the alternative file is not here or damaged.
         """
         try:
             found = alternative_of(self._file, *self._source)
@@ -683,7 +683,7 @@ class Units:
 
     def _imported(self) -> frozenset[int]:
         """Return the offsets of the units of the alternative file that units of this file import,
-        or that those import.
+        or that imported units import.
 
         Raises:
             errors in DAMAGE: the debug information is damaged.
@@ -728,11 +728,11 @@ class Units:
         """Return the key of the table of names in the cache.
 
         Args:
-            contents: what tells the file that has the entries from all others.
+            contents: key of the contents of the file that has the entries.
         """
         if self._only is None and not self._sections.alternative:
             return contents
-        # names are in another file, which may not have been here before; or not all units count
+        # the alternative file, which has names, may be missing the next time
         digest = hashlib.blake2b(contents, digest_size=20)
         digest.update(len(self._sections.alternative).to_bytes(8, "little"))
         for offset in sorted(self._only or ()):
@@ -1013,7 +1013,7 @@ def _sections(info: Any, order: str) -> Sections:
 
 
 def _imports(unit: Any) -> Iterator[Any]:
-    """Yield the entries with which a unit imports others: dwz writes them before all others.
+    """Yield a unit's entries DW_TAG_imported_unit, which dwz writes before all other entries.
 
     Args:
         unit: pyelftools' view of the unit.

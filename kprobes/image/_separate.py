@@ -83,21 +83,22 @@ def debug_link(data: bytes) -> tuple[str, int] | None:
 
 
 def alternative_link(data: bytes) -> tuple[str, str] | None:
-    """Return what names the file that has the debug information which dwz -m has taken out of
-    several files.
+    """Return what names a file's alternative file: that to which dwz -m has moved the debug
+    information that several files have in common (.gnu_debugaltlink, or DWARF 5's .debug_sup).
 
     Args:
-        data: contents of one of these, an ELF file.
+        data: contents of an ELF file.
 
     Returns:
-        (path, build-id in hexadecimal); None: nothing was taken out of this file.
+        (path, identity in hexadecimal: a build-id, or the checksum of .debug_sup); None: the file
+        has no alternative file.
     """
     with suppress(*_DAMAGE):
         section = _section(data, b".gnu_debugaltlink")
         if section is not None:
             path, _, identity = section.contents(data).partition(b"\0")
             return os.fsdecode(path), identity.hex()
-        section = _section(data, b".debug_sup")  # of DWARF 5: version, a flag, path, checksum
+        section = _section(data, b".debug_sup")  # DWARF 5, 7.3.6: version, a flag, path, checksum
         content = b"" if section is None else section.contents(data)
         if len(content) > 3 and not content[2]:
             path, _, rest = content[3:].partition(b"\0")
@@ -106,20 +107,22 @@ def alternative_link(data: bytes) -> tuple[str, str] | None:
 
 
 def find_alternative(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -> Any:
-    """Find the file that has the debug information which dwz -m has taken out of another one: at
-    its path, also from the folder of the other file and in the tree that the other file was
-    unpacked into, and by its build-id.
+    """Find a file's alternative file (alternative_link()).
+
+    The path in the file is looked for as it is, from the folder of the file, and below the root of
+    a tree that the file was unpacked into; then the identity among the system's files.
 
     Args:
-        data: contents of the file that it was taken out of.
-        path: of that file; "": not known.
-        folders: that have debug information for all files.
+        data: contents of the file that names it.
+        path: of the file that names it; "": not known.
+        folders: folders with debug information of all programs, as /usr/lib/debug.
 
     Returns:
-        (path, contents); None: nothing was taken out, or no file of that build-id is there.
+        (path, contents) of the alternative file; None: none is named, or none of the same identity
+        is there.
     """
     link = alternative_link(data)
-    if link is None or not link[1]:  # of no identity: any file would fit
+    if link is None or not link[1]:  # without an identity any file would fit
         return None
     name, identity = link
     places = [name]
@@ -136,13 +139,15 @@ def find_alternative(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -
                 found = _contents(file, mapped=True)
         except (OSError, ValueError):
             continue
-        if build_id(found) == identity or _sum_of(found) == identity:
+        if build_id(found) == identity or _supplementary_checksum(found) == identity:
             return place, found
     return None
 
 
-def _sum_of(data: bytes) -> str:
-    """Return the checksum that a file's own .debug_sup says, in hexadecimal; "": there is none."""
+def _supplementary_checksum(data: bytes) -> str:
+    """Return the checksum that an alternative file has of itself in .debug_sup, in hexadecimal; "":
+    there is none.
+    """
     with suppress(*_DAMAGE):
         section = _section(data, b".debug_sup")
         content = b"" if section is None else section.contents(data)
