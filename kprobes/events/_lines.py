@@ -204,6 +204,8 @@ class _Places:
             EventError: the source is not known or is no file of this computer, or no line with code
                 fits.
         """
+        if not name:
+            self._fail("no function or source file is named before ';'")
         first = 1
         last = 1 << 30
         path = name

@@ -398,7 +398,8 @@ def test_list_has_the_statements_of_lines_that_a_glob_fits(place: str, program: 
 
 @pytest.mark.parametrize(("place", "why"), [
     ("shop.cc;nothing", "no line of shop.cc with code fits 'nothing'"), ("shop.cc", "is a source file, no function; 'shop.cc:.' has"),
-    ("other.cc;total*", "no source file of the guest is called other.cc"), ("weigh;nothing", "no line of weigh with code fits")])
+    ("other.cc;total*", "no source file of the guest is called other.cc"), ("weigh;nothing", "no line of weigh with code fits"),
+    (";total*", "no function or source file is named before ';'")])
 def test_list_says_why_no_line_fits(place: str, why: str, program: Path) -> None:
     done = CliRunner().invoke(main, ["list", str(program), place])
     assert done.exit_code == 2 and re.search(why, done.stderr), done.output
