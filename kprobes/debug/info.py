@@ -117,9 +117,9 @@ class DebugInfo:
 
     def __init__(self, machine: DebuggedMachine) -> None:
         self._machine, self.arch = machine, machine.arch
-        #: (as the caller gives it, address) of functions that were called by their types
+        #: (`prototype` as typed_call() takes it, address) of a function that was called -> types
         self._prototypes: dict[tuple[str | Literal[True], int], Prototype] = {}
-        #: (Symbols.changes, files) when these were read
+        #: (Symbols.changes, Symbols.files) when `_prototypes` were read
         self._prototypes_of: tuple[int, tuple[LoadedFile, ...]] = (-1, ())
 
     @property
@@ -467,13 +467,13 @@ class DebugInfo:
         """Prepare a call of a function by its types.
 
         Args:
-            arguments: as of TypedCall.
-            prototype: the types, as C writes them; True: debug information has them.
+            arguments: values of the kinds that TypedCall takes.
+            prototype: the types, as C writes them; True: those of debug information.
             entry: address of the function, without mode bits.
 
         Raises:
-            BadArgument: the types are not known, `prototype` is none, or the arguments are not of
-                these types.
+            BadArgument: the types are not known, `prototype` is no prototype, or the arguments are
+                not of these types.
             Unsupported: how the architecture, or the file, passes a type is not known; or the
                 compiler has removed parameters, or debug information is damaged.
         """
@@ -492,8 +492,16 @@ class DebugInfo:
     def _prototype_at(
         self, arguments: Sequence[Any], prototype: str | Literal[True], entry: int
     ) -> Prototype:
-        """Return the types of a function. The parameters are those of typed_call(), and so are the
-        errors; arguments are only named in these.
+        """Return the types of a function, for typed_call().
+
+        Args:
+            arguments: of the call; an error names one that needs types.
+            prototype: the types, as C writes them; True: those of debug information.
+            entry: address of the function, without mode bits.
+
+        Raises:
+            BadArgument: the types are not known, or `prototype` is no prototype.
+            Unsupported: the compiler has removed parameters, or debug information is damaged.
         """
         if prototype is not True:
             variadic = "..." in prototype
@@ -517,14 +525,14 @@ class DebugInfo:
             ) from None
 
     def _convention_at(self, address: int, variadic: bool) -> FunctionConvention:
-        """Return how a C function is called, as far as its file says it.
+        """Return how a C function is called, as far as its file says that.
 
-        Where that file is not known, all loaded ones have to agree; where there is none, functions
-        get floating-point numbers in registers.
+        Where the function's file is not known, all loaded files have to agree. Where no file is
+        loaded, functions get floating-point numbers in registers.
 
         Args:
             address: of the function.
-            variadic: True: it has `...`.
+            variadic: True for a function with `...`.
         """
         symbol = self._machine.symbols.covering(address)
         files = [file for file in self.files if symbol and file.module == symbol.module]

@@ -497,18 +497,19 @@ class _RustTree(LibraryType):
 
 
 def _places_in_tree(node: Any, at: int, height: int) -> Iterator[tuple[int, int]]:
-    """Yield where the keys of a BTreeMap are, in their order.
+    """Yield where the keys of a BTreeMap are, in the order of the keys.
 
     Args:
-        node: a pointer to any node.
-        at: address of the topmost node that is looked at.
-        height: nodes below it, down to a leaf.
+        node: a View of a pointer to a node, for the type of nodes and the machine.
+        at: address of the node whose keys, and those below, are yielded.
+        height: steps from that node down to a leaf; 0 for a leaf.
 
     Yields:
         (address of a node, index of the key in it).
 
     Raises:
-        NotLaidOut: a node has more keys than fit.
+        NotLaidOut: a node has more keys than a node has room for.
+        GuestFault: memory cannot be read.
     """
     leaf = need(type_of(node).target)
     count = value_at(node, leaf.members["len"].type, at + leaf.members["len"].offset)

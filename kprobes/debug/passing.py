@@ -184,7 +184,7 @@ def c_convention(
         way: how the file's functions get floating-point numbers (RealFlags.ways); "": not told.
         results: where functions return structures; None: not known.
         by_reference: type -> whether C++ copies it by a function of its own.
-        variadic: True: the function has `...`.
+        variadic: True for a function with `...`.
     """
     rules = call_rules(arch, way, variadic, results)
 
@@ -458,21 +458,23 @@ class FunctionEntry:
         return type.size > self._arch.bits // 8 and not self._is_gnu()
 
     def _kept_parts(self) -> Arrival:
-        """Return what of a parameter is kept of which LLVM says that parts are nowhere.
+        """Return where a parameter is of which LLVM says that some parts are nowhere: at its
+        location, of which these parts are not kept.
 
-        On 32-bit guests, and where the byte order is big, it may have the others at wrong offsets.
+        On 32-bit guests, and where the byte order is big, LLVM may have the other parts at wrong
+        offsets: the parameter is refused.
         """
         if self._arch.bits < 64 or self._arch.order is Order.BIG:
             return refused(NOT_KEPT)
         return Arrival("place")
 
     def _does_not_tell(self, ops: Sequence[Any]) -> bool:
-        """Return True for a location that names a register that is not known here, has pieces of
-        which some are nowhere, pieces on an architecture where compilers differ about their order,
-        or a place in the frame where functions store registers that pass arguments.
+        """Return True for a location that cannot be taken at its word at a function's entry.
 
-        LLVM's pieces may be at wrong offsets, too. At the entry all bytes are somewhere. GCC names
-        memory for a structure of which the function has yet to store the first words.
+        That is one with a register that is not known here; with pieces of which some are nowhere,
+        as at the entry none is; with pieces where compilers differ about their order; or in the
+        frame, where functions store the registers that pass arguments: GCC names memory for a
+        structure of which the function has yet to store the first words.
 
         Args:
             ops: the location's operations.

@@ -1,4 +1,4 @@
-"""Calls of functions with parameters and results of every type: the program itself keeps what it got.
+"""Calls of functions with parameters and results of every type; each function keeps the arguments that it got.
 
 By hand: `CALLS=50 pytest tests/machine/test_typed_calls.py -s` calls the functions of 50 programs for each architecture.
 """
@@ -29,8 +29,9 @@ from kprobes.debug.view import View, load
 from kprobes.debug.whole import whole
 
 COUNT = int(os.environ.get("CALLS", "1"))  #: programs for each architecture
-#: by hand the others that Unicorn runs, too, and whose convention is known
+#: targets that are not called here: Unicorn does not run them, or their convention is not known
 OTHERS = ("loongarch64", "ppc64", "ppc64le")
+#: targets that are called in every run; by hand all but OTHERS are
 USUAL = ("riscv64", "riscv32 soft", "s390x", "arm64", "arm64be", "x86_64", "mips64", "mips32el", "arm", "armeb soft", "i386")
 KINDS = [target for target in TARGETS if target in USUAL or (COUNT > 1 and target not in OTHERS)]
 
@@ -38,7 +39,14 @@ pytestmark = pytest.mark.skipif(find_spec("ziglang") is None, reason="there is n
 
 
 def called(target: str, seed: int, level: int, folder: Path, cpp: bool) -> tuple[Counter[str], list[Any]]:
-    """Call a program's functions with the values that the program itself has passed, and compare what they keep.
+    """Call a drawn program's functions with the values that the program itself has passed, and compare what they keep.
+
+    Args:
+        target: of call_programs.TARGETS.
+        seed: what the program is drawn by.
+        level: of optimization.
+        folder: for the program's files.
+        cpp: True for a program of C++.
 
     Returns:
         (how many values were "right", and how often each reason was given for a refusal; what is wrong).
@@ -91,7 +99,7 @@ def called(target: str, seed: int, level: int, folder: Path, cpp: bool) -> tuple
 
 
 def whole_of_copy(m: Any, view: View) -> Any:
-    """A View of a copy of a structure elsewhere in the guest: the one the call changes is another."""
+    """Return a View of a copy of a structure in new guest memory, which the call does not overwrite."""
     at = m.alloc(view._type.size)
     m.write(at, bytes(view))
     return View(m, view._type, at)
@@ -110,7 +118,7 @@ def test_functions_get_what_is_passed(target: str, cpp: bool, tmp_path: Path) ->
     assert total["right"] > 30 * COUNT, total
 
 
-CIRCLE: dict[str, Any] = {}
+CIRCLE: dict[str, Any] = {}  #: a mapping that has itself as a member
 CIRCLE["next"] = CIRCLE
 SOURCE = """
 struct point { short x, y; };
@@ -225,7 +233,7 @@ def test_arguments_that_are_not_of_their_types(m: Any, name: str, args: tuple[An
 
 
 def test_types_are_those_of_the_file_that_is_loaded(tmp_path: Path) -> None:
-    """Types that were not known, or were another file's, are read again."""
+    """Types that were not known are looked for again when another file is loaded."""
     text = "struct real { float f; }; float get(struct real r) { return r.f; } void _start(void) {}"
     program = compiled("x86_64", text, tmp_path / "typed", 0)
     stripped = tmp_path / "stripped"
@@ -257,7 +265,7 @@ def test_damaged_types(tmp_path: Path) -> None:
 
 
 def test_long_double(m: Any) -> None:
-    """x87's format, the one of 16 bytes, and MIPS' o32, where it is a double."""
+    """The formats are that of x87, that of 16 bytes, and a double on MIPS' o32."""
     for value in (2.5, -0.0, 1e308, 5e-324, math.inf, 0.1):
         returned = m.call("same", value, prototype=True)
         assert (returned, math.copysign(1, returned)) == (value, math.copysign(1, value))
