@@ -642,8 +642,8 @@ FARTHEST = 1 << 24
 
 
 def names_like(symbols: Symbols, name: str) -> list[str]:
-    """Return names of C++ and Rust, as people write them without parameters, that one may have
-    meant who has written a name: those with one of its words, else all; `_DEMANGLED` at most.
+    """Return names of C++ and Rust that may be meant by a name: those with one of its words, or all
+    where there are none; at most `_DEMANGLED`, as people write them, without parameters.
 
     Args:
         symbols: where to look.

@@ -14,13 +14,13 @@ __all__ = ["AttributeTag", "DwarfFacts", "RealFlags", "ResultFlags"]
 
 @frozen
 class AttributeTag:
-    """A number that a section of attributes has of the whole file.
+    """Names a number that a file's section of attributes (.gnu.attributes, say) may have.
 
     Attributes:
-        tag: its tag.
+        tag: the number's tag.
         section: name of the section.
-        vendor: whose tags are meant, as the section names it.
-        low_texts: tags below 32 whose values are texts; None: the odd ones, as of others.
+        vendor: name of the vendor whose tags are meant: a section may have several vendors'.
+        low_texts: tags below 32 whose values are texts; None: the odd ones, as from 32 on.
     """
 
     tag: int
@@ -40,9 +40,9 @@ class RealFlags:
         ways: value of these bits -> "counted" (numbers take the words of integers of their size),
             "halves" (16 registers of 4 bytes, two for a number of 8), "registers" (8 registers),
             "single registers" (8 registers, of numbers of 4 bytes only).
-        attribute: the number that has the bits; None: none has.
-        section: name of the section that has them in one byte; "": e_flags has them, or
-            `attribute`.
+        attribute: which attribute has the bits; None: none has.
+        section: name of the section that has the bits in one byte; "": `attribute` has them, or,
+            where that is None, e_flags.
         at: offset of the byte in the section.
     """
 
@@ -58,8 +58,8 @@ class ResultFlags:
     """An attribute that says where the file's functions return structures.
 
     Attributes:
-        attribute: which.
-        ways: its value -> where they do.
+        attribute: which attribute.
+        ways: the attribute's value -> where functions return structures.
     """
 
     attribute: AttributeTag
@@ -76,8 +76,7 @@ class DwarfFacts:
         general: how many of `Registers.names` have numbers, where `numbers` is None.
         others: number of a register -> its name, besides these.
         call_frame: bytes from the stack pointer register at a call to the canonical frame address;
-            None:
-            `Registers.sp_bias`.
+            None: `Registers.sp_bias`.
         pairs_reversed: True where LLVM writes the registers of a pair in the other order than the
             ABI has them.
         windows: True where DW_CFA_GNU_window_save says that a function has a register window of its
@@ -86,7 +85,7 @@ class DwarfFacts:
             `others`.
         reals: where a number shorter than such a register lies in it: "low" (its lowest bytes),
             "high", "double" (a number of 4 bytes is kept as one of 8), "word" (as "low", and one of
-            8 bytes is in two registers); "": not known, and there is none of them.
+            8 bytes is in two registers); "": not known, or there are no such registers.
         x87: numbers of x87's registers, st0 first; they are in `others`.
         convention: how C functions are called, where debugging knows all of it: "sysv" (x86-64),
             "aapcs64", "aapcs32", "flattened" (RISC-V, LoongArch), "small values" (s390x), "slots"
@@ -99,11 +98,11 @@ class DwarfFacts:
         first_real_argument: number of the first floating-point register that has parameters.
         widest_real: bytes of the widest number that these registers pass, unless `real_flags` say
             it.
-        boxed: True: in the bits of a floating-point register above a shorter number are ones.
-        sign_extended: True: a register has a 32-bit integer as a signed one of 64 bits, also an
-            unsigned one.
-        variadic_reals: how floating-point numbers behind `...` are passed: "named" (as before it),
-            "word" (as integers of 64 bits), "" (it is not known).
+        boxed: True where all bits of a floating-point register above a shorter number are 1.
+        sign_extended: True where a register has a 32-bit integer, also an unsigned one, with its
+            bit 31 in all higher bits.
+        variadic_reals: how floating-point numbers behind `...` are passed: "named" (as those before
+            `...`), "word" (as integers of 64 bits), "" (not known).
         real_count: register that has the number of floating-point registers that a call passes
             arguments in; "": none has.
         long_double: bytes of a `long double` -> its format: "x87" or "quad".

@@ -183,15 +183,15 @@ def patience(text: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def probing(recording: contextlib.AbstractContextManager[Entered], file: str) -> Iterator[Entered]:
-    """Enter a context that places probes, with a spinner as patience() shows one while that lasts:
-    the functions of a large program are walked for it. It ends with the body.
+    """Enter a context that places probes, and leave it behind the body. While probes are placed,
+    which takes a walk of all functions of a large program, patience() shows a spinner.
 
     Args:
         recording: the context.
         file: path of the guest's file.
 
     Yields:
-        What the context does.
+        What entering the context returns.
     """
     with contextlib.ExitStack() as closing:
         with patience(f"placing probes in {os.path.basename(file)}"):

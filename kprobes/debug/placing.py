@@ -126,11 +126,14 @@ class Taken:
 
 
 def look_at_kind(type: CType) -> None:
-    """Raise NotKnown for a parameter or result that is no number, pointer, structure or union, has
-    a vector, is nested deeper than MOST_DEEP, or whose size is not told.
+    """Refuse a parameter or result of a kind that no convention here knows.
 
     Args:
         type: of the parameter or result.
+
+    Raises:
+        NotKnown: the type is no number, pointer, structure or union, has a vector, is nested deeper
+            than MOST_DEEP, or has no size.
     """
     if has_vector(type, 0):
         raise NotKnown(NO_VECTORS)
@@ -148,7 +151,7 @@ def is_in_memory_by_size(results: Results | None, type: CType, by_reference: ByR
         by_reference: type -> whether C++ copies it by a function of its own.
 
     Raises:
-        NotKnown: it depends on how the file was compiled, and that is not told.
+        NotKnown: the answer depends on how the file was compiled, which the file does not say.
     """
     if results is not None and type.size > results.memory:
         return True
@@ -171,7 +174,9 @@ def is_empty(type: CType) -> bool:
 
 
 def has_no_members(type: CType) -> bool:
-    """Whether a structure or union has no member with a value, as an empty class of C++."""
+    """Whether a structure or union has no member with a value: none, as an empty class of C++, or
+    only structures of this kind.
+    """
     return all(each.type.kind in STRUCTURES and has_no_members(each.type) for each in type.fields)
 
 
@@ -179,8 +184,8 @@ def equal_reals(type: CType) -> tuple[int, int]:
     """Return (bytes, count) of the floating-point numbers that a type consists of, all of one size
     and without padding; (0, 0) for a type of anything else.
 
-    Complex numbers count as two. Of a union, whose members must all consist of such numbers, it is
-    the member with the most.
+    Complex numbers count as two. For a union, whose members must all consist of such numbers, the
+    member with the most numbers counts.
 
     Args:
         type: the type.
@@ -201,7 +206,7 @@ def _count_reals(type: CType, found: dict[str, int], depth: int) -> int:
 
     Args:
         type: the type.
-        found: kind of number -> its bytes; gets those of the type.
+        found: kind of number -> its bytes; those of the type are added.
         depth: structures and arrays around it.
 
     Raises:
@@ -237,11 +242,12 @@ def _count_reals(type: CType, found: dict[str, int], depth: int) -> int:
 
 
 def alignment(type: CType) -> int:
-    """Return the number of bytes of which a type's addresses are multiples.
+    """Return the number of bytes of which a type's addresses are multiples, at least 1.
 
-    That is a number's or vector's size, the half of a complex number's; of an array its element's
-    alignment; of a structure or union the greatest of its members', without bit fields, or 1 if
-    it is packed so that this shows, or what the program asks for. At least 1.
+    For a number or vector that is its size; for a complex number half its size; for an array its
+    element's alignment; for a structure or union the greatest alignment of its members, without
+    bit fields, or what the program asks for if that is more. A structure with a member at no
+    multiple of the member's alignment is packed: its alignment is 1, or what the program asks for.
 
     Args:
         type: the type.

@@ -7,9 +7,9 @@ import re
 from ..names import demangle, is_mangled, means
 from ..symbols import Symbol, Symbols
 
-#: behind a function's name in that of a copy with all its code
+#: what compilers append to a function's name for a copy of all its code
 _COPY = re.compile(r"(?:\.(?:constprop|isra|lto_priv|llvm|specialized)\.\d+)+", re.ASCII)
-#: behind it in that of a copy, or of the part that is left of a function whose beginning is inlined
+#: the same, or also for the part that is left of a function whose beginning is inlined
 _PART = re.compile(r"(?:\.(?:constprop|isra|lto_priv|llvm|specialized|part)\.\d+)+", re.ASCII)
 
 
@@ -19,8 +19,8 @@ def copied(symbols: Symbols, name: str, parts: bool = False) -> list[Symbol]:
     Args:
         symbols: where to look.
         name: the function's, in C++ with scopes or without parameters.
-        parts: True: also what is left of a function whose beginning is inlined (`name.part.0`).
-            Else a copy has all code.
+        parts: True: return also what is left of a function whose beginning is inlined
+            (`name.part.0`); False: only copies of all its code.
     """
     behind = _PART if parts else _COPY
     found = []
@@ -34,7 +34,11 @@ def copied(symbols: Symbols, name: str, parts: bool = False) -> list[Symbol]:
 
 
 def is_part(name: str) -> bool:
-    """Return True for a symbol's name of what is left of a function whose beginning is inlined:
-    where it returns, the function does, but other calls of the function return elsewhere.
+    """Return True for the name of what is left of a function whose beginning is inlined.
+
+    A return of this part is one of the function's, but not every call of the function gets there.
+
+    Args:
+        name: of a symbol.
     """
     return ".part." in name
