@@ -241,15 +241,15 @@ class _CppTree(LibraryType):
 
 
 def _nodes_of_tree(impl: Any, count: int) -> Iterator[Any]:
-    """Yield pointers to the nodes of a red-black tree, in order.
+    """Yield Views of pointers to the nodes of a red-black tree, in order.
 
     Args:
-        impl: has the header: a node whose _M_left is the first one, and which is the parent of the
-            topmost.
-        count: how many nodes there are.
+        impl: a View of the tree's _M_impl, which has the header: a node whose _M_left is the first
+            node, and which is the parent of the topmost one.
+        count: how many nodes the tree has.
 
     Raises:
-        NotLaidOut: there is no way to the next one.
+        NotLaidOut: a next node is more than MOST_STEPS links away, as in no tree.
     """
     node = pointer_of(impl["_M_header"]["_M_left"])
     for n in range(count):
@@ -259,10 +259,13 @@ def _nodes_of_tree(impl: Any, count: int) -> Iterator[Any]:
 
 
 def _next_in_tree(node: Any) -> Any:
-    """Return a pointer to the node behind another in a red-black tree.
+    """Return a View of a pointer to a node's successor in a red-black tree.
+
+    Args:
+        node: a View of a pointer to the node.
 
     Raises:
-        NotLaidOut: there is no way to it of MOST_STEPS links.
+        NotLaidOut: the successor is more than MOST_STEPS links away, as in no tree.
     """
     right = node["_M_right"]
     if int(right):

@@ -84,12 +84,13 @@ class FunctionCalls:
         Args:
             function: address, as pointers have it, or symbol.
             args: integers, None (0), and bytes, bytearray or str, which are copied into guest
-                memory and passed as pointers.
+                memory and passed as pointers; by the function's types also floats, complex numbers
+                and structures.
             timeout: seconds; None: no bound.
             max_insns: instructions; None: no bound.
-            prototype: the function's, as C writes it; True: debug information has it; None: it is
-                looked up only where an argument asks for it (needs_types()). The result is of its
-                type, else an integer.
+            prototype: the function's types, as C writes them; True: those of debug information;
+                None: these, but only where an argument needs them (needs_types()). Where types are
+                used the result is of its C type, else an integer.
 
         Raises:
             GuestFault: the guest has failed, and no handler has handled that.
@@ -110,11 +111,11 @@ class FunctionCalls:
         passing = self._nothing
         numbers: tuple[Any, ...] = args
         if prototype is not None:
-            passing = self._typed(function, args, prototype)
+            passing = self._passing_by_types(function, args, prototype)
             numbers = ()
         elif args and (len(args) > self._in_registers or not are_numbers(args, self._mask)):
             if needs_types(args):
-                passing = self._typed(function, args, True)
+                passing = self._passing_by_types(function, args, True)
             else:
                 passing = Passing(self._cpu.memory, cast("tuple[Argument, ...]", args))
             numbers = ()
@@ -128,20 +129,20 @@ class FunctionCalls:
         finally:
             runner.give_cpu_back()
 
-    def _typed(
+    def _passing_by_types(
         self, function: str | int, args: tuple[Any, ...], prototype: str | Literal[True]
     ) -> Passing:
-        """Return the arguments of a call whose types matter.
+        """Return the arguments of a call, to be passed by the function's types.
 
         Args:
             function: address, as pointers have it, or symbol.
             args: of the call.
-            prototype: as C writes it; True: debug information has it.
+            prototype: the function's types, as C writes them; True: those of debug information.
 
         Raises:
             BadArgument: the types are not known, or `prototype` or an argument is wrong.
             UnknownSymbol, AmbiguousSymbol: there is no such function, or there are several.
-            Unsupported: it is not known how the architecture passes a type.
+            Unsupported: how the architecture, or the file, passes a type is not known.
         """
         return TypedPassing(
             self._cpu.memory,
