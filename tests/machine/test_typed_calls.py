@@ -1,6 +1,7 @@
-"""Calls of functions with parameters and results of every type; each function keeps the arguments that it got.
+"""Calls of functions with parameters and results of every type.
 
-By hand: `CALLS=50 pytest tests/machine/test_typed_calls.py -s` calls the functions of 50 programs for each architecture.
+Each function keeps the arguments that it got (call_programs.py). By hand: `CALLS=50 pytest
+tests/machine/test_typed_calls.py -s` calls the functions of 50 programs for each architecture.
 """
 
 from __future__ import annotations
@@ -67,8 +68,10 @@ def called(target: str, seed: int, level: int, folder: Path, cpp: bool) -> tuple
                 found["the compiler has removed a parameter"] += 1
                 continue
             homes = [m.symbols[f"got_{name[1:]}_{n}"] for n in range(count)]
-            values = [load(m, variable.type, home.address) for variable, home in zip(variables, homes, strict=True)]
-            values = [int(v) if isinstance(v, View) and v._type.kind == "pointer" else v for v in values]
+            values = [
+                argument(load(m, variable.type, home.address))
+                for variable, home in zip(variables, homes, strict=True)
+            ]
             kept = [whole(value) for value in values]
             wanted = None
             if returns:
@@ -76,11 +79,11 @@ def called(target: str, seed: int, level: int, folder: Path, cpp: bool) -> tuple
                 result = m.debug.result(address & ~m.arch.pointers.mode_bits)
                 assert result is not None
                 wanted = whole(load(m, result, home.address))
-            values = [whole_of_copy(m, v) if isinstance(v, View) else v for v in values]
+            passed = [copied(m, value) if isinstance(value, View) else value for value in values]
             for home in homes:
                 m.write(home.address, bytes(home.size))
             try:
-                returned = m.call(name, *values, prototype=True)
+                returned = m.call(name, *passed, prototype=True)
             except Unsupported as error:
                 found[str(error)] += 1
                 continue
@@ -98,7 +101,12 @@ def called(target: str, seed: int, level: int, folder: Path, cpp: bool) -> tuple
     return found, wrong
 
 
-def whole_of_copy(m: Any, view: View) -> Any:
+def argument(value: Any) -> Any:
+    """Return a value that was loaded from a variable as a call takes it: a pointer as its address."""
+    return int(value) if isinstance(value, View) and value._type.kind == "pointer" else value
+
+
+def copied(m: Any, view: View) -> View:
     """Return a View of a copy of a structure in new guest memory, which the call does not overwrite."""
     at = m.alloc(view._type.size)
     m.write(at, bytes(view))
@@ -215,19 +223,45 @@ def test_integers_by_types(m: Any) -> None:
     assert m.call("narrow", 0x85, prototype=True) in (-123, 133)  # char has a sign, or none
 
 
-@pytest.mark.parametrize(("name", "args", "text"), [
-    ("moved", ({"z": 1}, 2), "'z'"), ("moved", (b"abc", 2), "has 3 bytes, and struct point has 4"),
-    ("moved", ({"x": 70000}, 2), "does not fit"), ("moved", ({"x": {}}, 2), "argument 1"), ("moved", ({"x": "a"}, 2), "written as short"),
-    ("moved", ({1: 2}, 2), "argument 1"), ("moved", (1, 2), "argument 1 is an int, and the parameter struct point"),
-    ("moved", ({"x": 1},), "1 arguments are given, and the function has 2"), ("low", (1 << 32,), "does not fit"),
-    ("narrow", ("text",), "argument 1 is a bytes, and the parameter signed char"), ("low", (1.5,), "is a float, and the parameter an integer"),
-    ("sum", ({"a": 1j},), "written as float"), ("turned", ("x",), "floating-point"), ("weigh", ({"at": 5},), "written as struct"),
-    ("low", (object(),), "argument 1 is"), ("low", (1 << 100000,), r"0x10{74}\.\.\., does not fit"), ("low", ({},), "is a dict, and the parameter"), ("low", (Fraction(0),), "is a Fraction"),
-    ("points_on", ({"next": {"v": 5}},), "'next': .* written as struct node"), ("points_on", (CIRCLE,), "'next': .* written as struct node"),
-    ("points_on", ({"p": {5: {"x": 1}}},), "'p', 5: struct point .* has elements 0 to 1"), ("points_on", ({"p": [{}]},), "has 2 elements, not 1"),
-    ("points_on", ({"p": [{}, {"z": 1}]},), "argument 1, 'p', 1, 'z': struct point has no member"), ("sum", ({"a": 1 << 5000},), "written as float"),
-    ("moved", ({"x": View}, 2), "argument 1"), ("weighed", ({"c": {}},), "'c'"), ("weighed", ({"c": 1 << 5000},), "'c'")])
-def test_arguments_that_are_not_of_their_types(m: Any, name: str, args: tuple[Any, ...], text: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "args", "text"),
+    [
+        ("moved", ({"z": 1}, 2), "'z'"),
+        ("moved", (b"abc", 2), "has 3 bytes, and struct point has 4"),
+        ("moved", ({"x": 70000}, 2), "does not fit"),
+        ("moved", ({"x": {}}, 2), "argument 1"),
+        ("moved", ({"x": "a"}, 2), "written as short"),
+        ("moved", ({1: 2}, 2), "argument 1"),
+        ("moved", (1, 2), "argument 1 is an int, and the parameter struct point"),
+        ("moved", ({"x": 1},), "1 arguments are given, and the function has 2"),
+        ("low", (1 << 32,), "does not fit"),
+        ("narrow", ("text",), "argument 1 is a bytes, and the parameter signed char"),
+        ("low", (1.5,), "is a float, and the parameter an integer"),
+        ("sum", ({"a": 1j},), "written as float"),
+        ("turned", ("x",), "floating-point"),
+        ("weigh", ({"at": 5},), "written as struct"),
+        ("low", (object(),), "argument 1 is"),
+        ("low", (1 << 100000,), r"0x10{74}\.\.\., does not fit"),
+        ("low", ({},), "is a dict, and the parameter"),
+        ("low", (Fraction(0),), "is a Fraction"),
+        ("points_on", ({"next": {"v": 5}},), "'next': .* written as struct node"),
+        ("points_on", (CIRCLE,), "'next': .* written as struct node"),
+        ("points_on", ({"p": {5: {"x": 1}}},), "'p', 5: struct point .* has elements 0 to 1"),
+        ("points_on", ({"p": [{}]},), "has 2 elements, not 1"),
+        (
+            "points_on",
+            ({"p": [{}, {"z": 1}]},),
+            "argument 1, 'p', 1, 'z': struct point has no member",
+        ),
+        ("sum", ({"a": 1 << 5000},), "written as float"),
+        ("moved", ({"x": View}, 2), "argument 1"),
+        ("weighed", ({"c": {}},), "'c'"),
+        ("weighed", ({"c": 1 << 5000},), "'c'"),
+    ],
+)
+def test_arguments_that_are_not_of_their_types(
+    m: Any, name: str, args: tuple[Any, ...], text: str
+) -> None:
     with pytest.raises(BadArgument, match=text):
         m.call(name, *args, prototype=True)
 
