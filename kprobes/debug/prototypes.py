@@ -14,7 +14,8 @@ from ..errors import BadArgument, UnknownSymbol
 from .placing import ParameterPart
 from .types import CType, Derived
 
-#: types of C and its headers that are one word -> (kind, bytes, signed); 0 bytes: a pointer's
+#: types of C and its headers that are one word -> (kind, bytes, signed); 0 bytes: as many as a
+#: pointer has, but of void
 _NAMED: Final = {
     "void": ("void", 0, False),
     "float": ("float", 4, True),
@@ -29,12 +30,12 @@ _NAMED: Final = {
     **{f"int{8 * n}_t": ("int", n, True) for n in (1, 2, 4, 8)},
     **{f"uint{8 * n}_t": ("int", n, False) for n in (1, 2, 4, 8)},
 }
-#: what the words of C's integer types may be together, in alphabetical order, without `int` and
-#: the signs -> bytes; 0: a pointer's
+#: words of an integer type in alphabetical order, without `int`, `signed` and `unsigned` -> bytes;
+#: 0: as many as a pointer has
 _INTEGERS: Final = {"": 4, "char": 1, "short": 2, "long": 0, "long long": 8}
 _OF_INTEGERS: Final = {"char", "short", "int", "long", "signed", "unsigned"}
-#: words that make another type of the one beside them, and so are no names
 _COMPLEX: Final = {"complex", "_Complex"}
+#: words that belong to a type wherever they stand, and are never a parameter's name
 _OF_TYPES: Final = {*_OF_INTEGERS, "float", "double", *_COMPLEX}
 _QUALIFIERS: Final = {"const", "volatile", "restrict", "extern", "static", "inline", "register"}
 _DECLARATION: Final = re.compile(r"([^()]*)\(([^()]*)\)\s*;?\s*")
@@ -164,11 +165,12 @@ def _basic_type(words: list[str], arch: Arch) -> CType | None:
         return Derived.number("complex", name, 2 * half, True, arch)
     signs = [one for one in words if one in ("signed", "unsigned")]
     rest = " ".join(sorted(one for one in words if one not in ("signed", "unsigned", "int")))
+    most_ints = 0 if "char" in words else 1
     if (
         not _OF_INTEGERS.issuperset(words)
         or rest not in _INTEGERS
         or len(signs) > 1
-        or words.count("int") > ("char" not in words)
+        or words.count("int") > most_ints
     ):
         return None
     signed = signs != ["unsigned"]
