@@ -43,7 +43,7 @@ class ResultReader(Protocol):
 
 @frozen
 class PlacedArguments:
-    """What the caller has to set in registers and on the stack before a function is entered.
+    """The registers and the stack as a caller sets them before a function is entered.
 
     Attributes:
         registers: name -> value.
