@@ -29,7 +29,7 @@ DEMO = Path(__file__).resolve().parent.parent / "examples" / "demo.x86_64"
 #: class -> its public methods that are the core's and the engines' alone
 KINDS: dict[type, tuple[str, ...]] = {
     UnicornMachine: (), Kprobes: ("program_calls",), Symbols: ("add_file",), Regs: ("at", "on_copies"),
-    DebugInfo: ("place", "type_of", "typed", "arrived", "in_parts", "value_at", "variables_of_copies"), Events: (),
+    DebugInfo: ("place", "type_of", "typed", "arrived", "in_parts", "typed_call", "value_at", "variables_of_copies"), Events: (),
     TraceEvent: ("add", "leave"), Trace: ("name",), Coverage: (), Program: ("at_sites", "in_guest", "replaced"),
 }
 #: what fits there and nowhere else

@@ -509,7 +509,12 @@ class DebugInfo:
             return parse_prototype(prototype, self.arch, self.type, convention)
         function = self._entry(entry)
         if function is None:
-            odd = [(n, one) for n, one in enumerate(arguments, 1) if not isinstance(one, int)]
+            plain = (int, bytes, bytearray, memoryview)
+            odd = [
+                (n, one)
+                for n, one in enumerate(arguments, 1)
+                if one is not None and not isinstance(one, plain)
+            ]
             why = f"argument {odd[0][0]} is {kind_of(odd[0][1])}, and " if odd else ""
             raise BadArgument(
                 f"{why}the function's types are not known",

@@ -380,9 +380,11 @@ class FunctionEntry:
         try:
             ops = location(die, self._function, self._pc)
         except UnknownValue:  # the list begins behind the entry
-            if type.kind in ("struct", "union") and self._may_lack_parts(type):
+            usual = self._by_convention(n)
+            is_whole = [part.kind for part in usual.parts] == ["behind"]
+            if type.kind in ("struct", "union") and self._may_lack_parts(type) and not is_whole:
                 return refused(NOT_KEPT)
-            return self._by_convention(n)
+            return usual
         always = die.attributes["DW_AT_location"].form in (
             "DW_FORM_exprloc",
             "DW_FORM_block1",
