@@ -441,7 +441,7 @@ class FunctionEntry:
         ):
             if self._does_not_tell(ops):
                 usual = self._by_convention(n)
-                if usual.kind == "parts":
+                if usual.kind == "parts" or (usual.kind == "refused" and self._begins_at_home(ops)):
                     return usual
             return Arrival("place", parts=self._behind(n, ops) or self._pieces(ops))
         if all(_ALWAYS.fullmatch(name) for name in names):
@@ -469,6 +469,18 @@ class FunctionEntry:
         if self._arch.bits < 64 or self._arch.order is Order.BIG:
             return refused(NOT_KEPT)
         return Arrival("place")
+
+    def _begins_at_home(self, ops: Sequence[Any]) -> bool:
+        """Return True for a location in the area of the caller's frame where functions store the
+        registers that pass arguments: at the entry nothing is there yet.
+
+        Args:
+            ops: the location's operations.
+        """
+        abi = self._arch.abi
+        return abi is not None and any(
+            _OF_A_FRAME.fullmatch(op.op_name) and 0 <= op.args[0] < abi.reserve for op in ops
+        )
 
     def _does_not_tell(self, ops: Sequence[Any]) -> bool:
         """Return True for a location that cannot be taken at its word at a function's entry.
