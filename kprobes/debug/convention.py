@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
-from attrs import define, evolve, frozen
+from attrs import evolve, frozen
 
 from ..arch._base import Arch, Results
 from .convention_arm import ArmRules
@@ -32,6 +32,7 @@ from .placing import (
     NotKnown,
     ParameterPart,
     PassingRules,
+    Taken,
     alignment,
     has_unplaced_members,
     has_vector,
@@ -48,7 +49,7 @@ _TRIED_RUSTC: Final = (95, 97)  #: first and last version 1.N of rustc: see is_t
 
 def call_rules(
     arch: Arch, way: str, is_variadic: bool, results: Results | None
-) -> PassingRules | None:
+) -> PassingRules[Any] | None:
     """Return the convention of C functions of an architecture.
 
     Args:
@@ -133,50 +134,22 @@ def _pair_result(arch: Arch) -> tuple[ParameterPart, ...]:
     )
 
 
-@define
-class _Taken:
-    """Counts the registers and stack that the parameters of a call have taken so far.
-
-    Attributes:
-        words: general registers taken.
-        reals: floating-point registers taken.
-        stack: bytes from the stack pointer at the entry to the next free one.
-    """
-
-    words: int = 0
-    reals: int = 0
-    stack: int = 0
-
-    def on_stack(self, size: int, align: int) -> tuple[ParameterPart, ...]:
-        """Place a parameter on the stack: round `stack` up, return the part there, and add its
-        bytes, rounded up to 8, to `stack`.
-
-        Args:
-            size: bytes of the parameter.
-            align: bytes of which its offset is a multiple.
-
-        Returns:
-            One part.
-        """
-        self.stack = -(-self.stack // align) * align
-        part = ParameterPart("stack", size, offset=self.stack)
-        self.stack += -(-size // 8) * 8
-        return (part,)
-
-
 # --- x86-64
 
 
 @frozen
-class SysvRules(PassingRules):
+class SysvRules(PassingRules[Taken]):
     """The System V ABI of x86-64."""
 
-    def parameters(
-        self, types: Sequence[CType], result: CType, by_reference: ByReference
-    ) -> list[tuple[ParameterPart, ...]]:
-        """Return the parts of each parameter at the entry (PassingRules.parameters)."""
-        taken = _Taken(words=int(self.is_in_memory(result, by_reference)), stack=8)
-        return [_sysv_parameter(type, taken, by_reference) for type in types]
+    def _begin(self, hidden: bool) -> Taken:
+        """Return what a call has taken before its first parameter (PassingRules._begin)."""
+        return Taken(words=int(hidden), stack=8)  # behind the return address
+
+    def _parameter(
+        self, type: CType, taken: Taken, by_reference: ByReference
+    ) -> tuple[ParameterPart, ...]:
+        """Return the parts of the next parameter (PassingRules._parameter)."""
+        return _sysv_parameter(type, taken, by_reference)
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
         """Return the parts of a result at the return (PassingRules.result)."""
@@ -201,7 +174,7 @@ _MOST_IN_REGISTERS: Final = 16  # bytes of a structure
 
 
 def _sysv_parameter(
-    type: CType, taken: _Taken, by_reference: Callable[[CType], bool]
+    type: CType, taken: Taken, by_reference: Callable[[CType], bool]
 ) -> tuple[ParameterPart, ...]:
     """Return the parts of the next parameter by the System V ABI; `taken` counts what it takes.
 
@@ -223,8 +196,7 @@ def _sysv_parameter(
         if taken.words < len(_SYSV_WORDS):
             taken.words += 1
             return (ParameterPart("behind", size, name=_SYSV_WORDS[taken.words - 1]),)
-        (slot,) = taken.on_stack(8, 8)
-        return (ParameterPart("behind", size, offset=slot.offset),)
+        return (ParameterPart("behind", size, offset=taken.on_stack(8, 8, 8)),)
     classes = _classes(type)
     words, reals = classes.count(_WORD), classes.count(_REAL)
     if (
@@ -270,7 +242,7 @@ def _parts_of_classes(
     )
 
 
-def _sysv_stack(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
+def _sysv_stack(type: CType, taken: Taken) -> tuple[ParameterPart, ...]:
     """Return the part of a parameter that is passed on the stack, above the return address.
 
     Its offset is a multiple of 8, or of 16 where the type is aligned so, counted from behind the
@@ -285,9 +257,9 @@ def _sysv_stack(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
     """
     align = 16 if alignment(type) >= 16 else 8
     taken.stack -= 8
-    (part,) = taken.on_stack(type.size, align)
+    offset = taken.on_stack(type.size, align, 8) + 8
     taken.stack += 8
-    return (ParameterPart("stack", part.size, offset=part.offset + 8),)
+    return (ParameterPart("stack", type.size, offset=offset),)
 
 
 def _classes(type: CType) -> list[str]:
@@ -468,7 +440,7 @@ def rust_parts(
     Raises:
         NotKnown: a type is one that versions of rustc pass differently.
     """
-    taken = _Taken()
+    taken = Taken()
     taken.words = int(_rust_pieces(result, is_tried) is None)
     return [_rust_parameter(_rust_pieces(type, is_tried), type, taken) for type in types]
 
@@ -505,7 +477,7 @@ def rust_result(type: CType, is_tried: bool = False) -> tuple[ParameterPart, ...
 
 
 def _rust_parameter(
-    pieces: list[tuple[int, str]] | None, type: CType, taken: _Taken
+    pieces: list[tuple[int, str]] | None, type: CType, taken: Taken
 ) -> tuple[ParameterPart, ...]:
     """Return the parts of the next parameter of a Rust function.
 
@@ -524,14 +496,13 @@ def _rust_parameter(
         if taken.words < len(_SYSV_WORDS):
             taken.words += 1
             return (ParameterPart("behind", type.size, name=_SYSV_WORDS[taken.words - 1]),)
-        (slot,) = taken.on_stack(8, 8)
-        return (ParameterPart("behind", type.size, offset=slot.offset + 8),)
+        return (ParameterPart("behind", type.size, offset=taken.on_stack(8, 8, 8) + 8),)
     if type.kind == "int" and len(pieces) == 2 and taken.words + 2 > len(_SYSV_WORDS):
         raise NotKnown("where an integer of 16 bytes is on the stack depends on rustc's version")
     return tuple([_rust_piece(size, kind, taken) for size, kind in pieces])
 
 
-def _rust_piece(size: int, kind: str, taken: _Taken) -> ParameterPart:
+def _rust_piece(size: int, kind: str, taken: Taken) -> ParameterPart:
     """Return where a number of a Rust function's parameter is: the next register of its kind, or
     the stack.
 
@@ -546,8 +517,7 @@ def _rust_piece(size: int, kind: str, taken: _Taken) -> ParameterPart:
     if kind == _REAL and taken.reals < 8:
         taken.reals += 1
         return ParameterPart("register", size, name=f"xmm{taken.reals - 1}")
-    (slot,) = taken.on_stack(size, 8)
-    return ParameterPart("stack", size, offset=slot.offset + 8)
+    return ParameterPart("stack", size, offset=taken.on_stack(size, 8, 8) + 8)
 
 
 def _has_wide(type: CType, depth: int) -> bool:

@@ -63,7 +63,7 @@ class _TakenOnArm(Taken):
 
 
 @frozen
-class ArmRules(PassingRules):
+class ArmRules(PassingRules[_TakenOnArm]):
     """The convention of 32-bit Arm.
 
     Attributes:
@@ -77,13 +77,9 @@ class ArmRules(PassingRules):
     way: str
     is_variadic: bool
 
-    def parameters(
-        self, types: Sequence[CType], result: CType, by_reference: ByReference
-    ) -> list[tuple[ParameterPart, ...]]:
-        """Return the parts of each parameter at the entry (PassingRules.parameters)."""
-        hidden = result.kind != "void" and self.is_in_memory(result, by_reference)
-        taken = _TakenOnArm(words=int(hidden))
-        return [self._parameter(type, taken, by_reference) for type in types]
+    def _begin(self, hidden: bool) -> _TakenOnArm:
+        """Return what a call has taken before its first parameter (PassingRules._begin)."""
+        return _TakenOnArm(words=int(hidden))
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
         """Return the parts of a result at the return (PassingRules.result).
@@ -110,16 +106,7 @@ class ArmRules(PassingRules):
     def _parameter(
         self, type: CType, taken: _TakenOnArm, by_reference: ByReference
     ) -> tuple[ParameterPart, ...]:
-        """Return the parts of the next parameter.
-
-        Args:
-            type: the parameter's.
-            taken: what the parameters before it have taken; the parameter's places are added.
-            by_reference: type -> whether C++ copies it by a function of its own.
-
-        Raises:
-            NotKnown: the type is not understood.
-        """
+        """Return the parts of the next parameter (PassingRules._parameter)."""
         if is_empty(type):
             return ()
         look_at_kind(type)

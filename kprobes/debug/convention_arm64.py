@@ -34,7 +34,7 @@ _RESULT: Final = "x8"  # has the address of a result in memory
 
 
 @frozen
-class Arm64Rules(PassingRules):
+class Arm64Rules(PassingRules[Taken]):
     """The convention of AArch64.
 
     Attributes:
@@ -43,12 +43,9 @@ class Arm64Rules(PassingRules):
 
     arch: Arch
 
-    def parameters(
-        self, types: Sequence[CType], result: CType, by_reference: ByReference
-    ) -> list[tuple[ParameterPart, ...]]:
-        """Return the parts of each parameter at the entry (PassingRules.parameters)."""
-        taken = Taken()
-        return [self._parameter(type, taken, by_reference) for type in types]
+    def _begin(self, hidden: bool) -> Taken:
+        """Return what a call has taken before its first parameter (PassingRules._begin)."""
+        return Taken()  # a result's address is in x8
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
         """Return the parts of a result at the return (PassingRules.result).
@@ -68,19 +65,11 @@ class Arm64Rules(PassingRules):
     def _parameter(
         self, type: CType, taken: Taken, by_reference: ByReference
     ) -> tuple[ParameterPart, ...]:
-        """Return the parts of the next parameter.
+        """Return the parts of the next parameter (PassingRules._parameter).
 
         Structures of one to four floats of one type are in floating-point registers, others of at
         most 16 bytes in general ones. Larger ones, and those that C++ copies by a function, are
         passed by their address.
-
-        Args:
-            type: the parameter's.
-            taken: what the parameters before it have taken; the parameter's places are added.
-            by_reference: type -> whether C++ copies it by a function of its own.
-
-        Raises:
-            NotKnown: the type is not understood.
         """
         if has_vector(type, 0):
             raise NotKnown(NO_VECTORS)

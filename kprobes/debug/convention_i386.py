@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from attrs import frozen
@@ -34,7 +33,7 @@ _X87: Final = 10  # bytes of a long double that are no padding
 
 
 @frozen
-class I386Rules(PassingRules):
+class I386Rules(PassingRules[Taken]):
     """The convention of i386.
 
     Attributes:
@@ -45,15 +44,10 @@ class I386Rules(PassingRules):
     arch: Arch
     results: Results | None
 
-    def parameters(
-        self, types: Sequence[CType], result: CType, by_reference: ByReference
-    ) -> list[tuple[ParameterPart, ...]]:
-        """Return the parts of each parameter at the entry (PassingRules.parameters)."""
-        abi = self.arch.abi
-        assert abi is not None
-        hidden = result.kind != "void" and self.is_in_memory(result, by_reference)
-        taken = Taken(stack=abi.stack_args + _WORD * hidden)
-        return [self._parameter(type, taken, by_reference) for type in types]
+    def _begin(self, hidden: bool) -> Taken:
+        """Return what a call has taken before its first parameter (PassingRules._begin)."""
+        assert self.arch.abi is not None
+        return Taken(stack=self.arch.abi.stack_args + _WORD * hidden)
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
         """Return the parts of a result at the return (PassingRules.result).
@@ -86,12 +80,7 @@ class I386Rules(PassingRules):
     def _parameter(
         self, type: CType, taken: Taken, by_reference: ByReference
     ) -> tuple[ParameterPart, ...]:
-        """Return the part of the next parameter.
-
-        Args:
-            type: the parameter's.
-            taken: what the parameters before it have taken; the parameter's places are added.
-            by_reference: type -> whether C++ copies it by a function of its own.
+        """Return the part of the next parameter (PassingRules._parameter).
 
         Raises:
             NotKnown: the type is not understood, or aligned to 16 bytes or more.

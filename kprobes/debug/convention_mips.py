@@ -4,7 +4,6 @@ word, in order: the first of them in registers, the others on the stack.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from attrs import define, field, frozen
@@ -49,7 +48,7 @@ class _Slots:
 
 
 @frozen
-class MipsRules(PassingRules):
+class MipsRules(PassingRules[_Slots]):
     """The convention of o32, of 32-bit guests, or of n64.
 
     Attributes:
@@ -64,15 +63,9 @@ class MipsRules(PassingRules):
     way: str
     is_variadic: bool
 
-    def parameters(
-        self, types: Sequence[CType], result: CType, by_reference: ByReference
-    ) -> list[tuple[ParameterPart, ...]]:
-        """Return the parts of each parameter at the entry (PassingRules.parameters); () as
-        well for a floating-point number of which only the slots are known.
-        """
-        hidden = result.kind != "void" and self.is_in_memory(result, by_reference)
-        slots = _Slots(taken=int(hidden), reals=[] if hidden else ["f12", "f14"])
-        return [self._parameter(type, slots, by_reference) for type in types]
+    def _begin(self, hidden: bool) -> _Slots:
+        """Return what a call has taken before its first parameter (PassingRules._begin)."""
+        return _Slots(taken=int(hidden), reals=[] if hidden else ["f12", "f14"])
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
         """Return the parts of a result at the return (PassingRules.result)."""
@@ -199,16 +192,7 @@ class MipsRules(PassingRules):
     def _parameter(
         self, type: CType, slots: _Slots, by_reference: ByReference
     ) -> tuple[ParameterPart, ...]:
-        """Return the parts of the next parameter.
-
-        Args:
-            type: of the parameter.
-            slots: what the parameters before it have taken; is changed.
-            by_reference: type -> whether C++ copies it by a function of its own.
-
-        Raises:
-            NotKnown: the type is not understood.
-        """
+        """Return the parts of the next parameter (PassingRules._parameter)."""
         if is_empty(type):
             if slots.reals:
                 slots.reals = [""]  # compilers may count it

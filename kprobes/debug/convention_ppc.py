@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from attrs import frozen
@@ -27,7 +26,7 @@ _REALS: Final = 8  # registers for floating-point parameters, from f1 on
 
 
 @frozen
-class PpcRules(PassingRules):
+class PpcRules(PassingRules[Taken]):
     """The convention of 32-bit PowerPC, big endian: structures are passed by their address.
 
     Attributes:
@@ -41,15 +40,10 @@ class PpcRules(PassingRules):
     way: str
     results: Results | None
 
-    def parameters(
-        self, types: Sequence[CType], result: CType, by_reference: ByReference
-    ) -> list[tuple[ParameterPart, ...]]:
-        """Return the parts of each parameter at the entry (PassingRules.parameters)."""
-        abi = self.arch.abi
-        assert abi is not None
-        hidden = result.kind != "void" and self.is_in_memory(result, by_reference)
-        taken = Taken(words=int(hidden), stack=abi.stack_args)
-        return [self._parameter(type, taken) for type in types]
+    def _begin(self, hidden: bool) -> Taken:
+        """Return what a call has taken before its first parameter (PassingRules._begin)."""
+        assert self.arch.abi is not None
+        return Taken(words=int(hidden), stack=self.arch.abi.stack_args)
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
         """Return the parts of a result at the return (PassingRules.result).
@@ -60,7 +54,7 @@ class PpcRules(PassingRules):
         assert abi is not None
         look_at_kind(type)
         if type.kind not in STRUCTURES:
-            return self._parameter(type, Taken())
+            return self._parameter(type, Taken(), by_reference)
         if is_in_memory_by_size(self.results, type, by_reference):
             return (ParameterPart("given", type.size, name=abi.args[0]),)
         if type.size <= _WORD:
@@ -79,16 +73,10 @@ class PpcRules(PassingRules):
             raise NotKnown("how the function's result is returned is not known, and may move it")
         return False
 
-    def _parameter(self, type: CType, taken: Taken) -> tuple[ParameterPart, ...]:
-        """Return the parts of the next parameter.
-
-        Args:
-            type: the parameter's.
-            taken: what the parameters before it have taken; the parameter's places are added.
-
-        Raises:
-            NotKnown: the type is not understood.
-        """
+    def _parameter(
+        self, type: CType, taken: Taken, by_reference: ByReference
+    ) -> tuple[ParameterPart, ...]:
+        """Return the parts of the next parameter (PassingRules._parameter)."""
         look_at_kind(type)
         if type.kind in STRUCTURES:
             (slot,) = self._in_words(_WORD, taken)

@@ -35,7 +35,7 @@ _MOST_IN_REGISTERS: Final = 16  # bytes of another structure as a result
 
 
 @frozen
-class Ppc64Rules(PassingRules):
+class Ppc64Rules(PassingRules[Taken]):
     """The convention of 64-bit PowerPC.
 
     Attributes:
@@ -56,13 +56,9 @@ class Ppc64Rules(PassingRules):
         """Whether the guest is a big-endian one."""
         return self.arch.order is Order.BIG
 
-    def parameters(
-        self, types: Sequence[CType], result: CType, by_reference: ByReference
-    ) -> list[tuple[ParameterPart, ...]]:
-        """Return the parts of each parameter at the entry (PassingRules.parameters)."""
-        hidden = result.kind != "void" and self.is_in_memory(result, by_reference)
-        taken = Taken(words=int(hidden))
-        return [self._parameter(type, taken, by_reference) for type in types]
+    def _begin(self, hidden: bool) -> Taken:
+        """Return what a call has taken before its first parameter (PassingRules._begin)."""
+        return Taken(words=int(hidden))
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
         """Return the parts of a result at the return (PassingRules.result).
@@ -84,16 +80,7 @@ class Ppc64Rules(PassingRules):
     def _parameter(
         self, type: CType, taken: Taken, by_reference: ByReference
     ) -> tuple[ParameterPart, ...]:
-        """Return the parts of the next parameter.
-
-        Args:
-            type: the parameter's.
-            taken: what the parameters before it have taken; the parameter's places are added.
-            by_reference: type -> whether C++ copies it by a function of its own.
-
-        Raises:
-            NotKnown: the type is not understood.
-        """
+        """Return the parts of the next parameter (PassingRules._parameter)."""
         if is_empty(type):
             return ()
         look_at_kind(type)

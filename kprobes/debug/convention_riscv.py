@@ -4,8 +4,6 @@ passes values in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from attrs import frozen
 
 from ..arch._base import Arch
@@ -43,7 +41,7 @@ class _Number:
 
 
 @frozen
-class RiscvRules(PassingRules):
+class RiscvRules(PassingRules[Taken]):
     """The convention of RISC-V and LoongArch.
 
     Attributes:
@@ -57,13 +55,9 @@ class RiscvRules(PassingRules):
     real: int | None
     first_real: int
 
-    def parameters(
-        self, types: Sequence[CType], result: CType, by_reference: ByReference
-    ) -> list[tuple[ParameterPart, ...]]:
-        """Return the parts of each parameter at the entry (PassingRules.parameters)."""
-        hidden = result.kind != "void" and self.is_in_memory(result, by_reference)
-        taken = Taken(words=int(hidden))
-        return [self._parameter(type, taken, by_reference) for type in types]
+    def _begin(self, hidden: bool) -> Taken:
+        """Return what a call has taken before its first parameter (PassingRules._begin)."""
+        return Taken(words=int(hidden))
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
         """Return the parts of a result at the return (PassingRules.result). It is where
@@ -78,16 +72,7 @@ class RiscvRules(PassingRules):
     def _parameter(
         self, type: CType, taken: Taken, by_reference: ByReference
     ) -> tuple[ParameterPart, ...]:
-        """Return the parts of the next parameter.
-
-        Args:
-            type: of the parameter.
-            taken: what the parameters before it have taken; is changed.
-            by_reference: type -> whether C++ copies it by a function of its own.
-
-        Raises:
-            NotKnown: the type is not understood.
-        """
+        """Return the parts of the next parameter (PassingRules._parameter)."""
         if is_empty(type):
             return ()
         look_at_kind(type)

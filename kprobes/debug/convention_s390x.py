@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from attrs import frozen
@@ -25,7 +24,7 @@ _BY_VALUE: Final = (1, 2, 4, 8)  # bytes of structures that are passed as an int
 
 
 @frozen
-class S390xRules(PassingRules):
+class S390xRules(PassingRules[Taken]):
     """The convention of s390x: five words and four floating-point numbers in registers, large
     values behind addresses.
 
@@ -35,14 +34,10 @@ class S390xRules(PassingRules):
 
     arch: Arch
 
-    def parameters(
-        self, types: Sequence[CType], result: CType, by_reference: ByReference
-    ) -> list[tuple[ParameterPart, ...]]:
-        """Return the parts of each parameter at the entry (PassingRules.parameters)."""
+    def _begin(self, hidden: bool) -> Taken:
+        """Return what a call has taken before its first parameter (PassingRules._begin)."""
         assert self.arch.abi is not None
-        hidden = result.kind != "void" and self.is_in_memory(result, by_reference)
-        taken = Taken(words=int(hidden), stack=self.arch.abi.stack_args)
-        return [self._parameter(type, taken, by_reference) for type in types]
+        return Taken(words=int(hidden), stack=self.arch.abi.stack_args)
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
         """Return the parts of a result at the return (PassingRules.result). Structures
@@ -60,16 +55,7 @@ class S390xRules(PassingRules):
     def _parameter(
         self, type: CType, taken: Taken, by_reference: ByReference
     ) -> tuple[ParameterPart, ...]:
-        """Return the parts of the next parameter.
-
-        Args:
-            type: of the parameter.
-            taken: what the parameters before it have taken; is changed.
-            by_reference: type -> whether C++ copies it by a function of its own.
-
-        Raises:
-            NotKnown: the type is not understood.
-        """
+        """Return the parts of the next parameter (PassingRules._parameter)."""
         if not is_empty(type):  # of which the address is passed
             look_at_kind(type)
         by_value = type.size in _BY_VALUE and type.kind != "complex"

@@ -696,7 +696,7 @@ class FunctionEntry:
             return refused("which floating-point register it is in is not known")
         return Arrival("parts", parts=parts)
 
-    def _rules(self) -> PassingRules | None:
+    def _rules(self) -> PassingRules[Any] | None:
         """Return the convention of C functions of the file; None: it is not known."""
         return call_rules(self._arch, self._way, self._is_variadic(), self._results)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from attrs import define, frozen
 
@@ -52,10 +52,12 @@ class ParameterPart:
     offset: int = 0
 
 
-class PassingRules(ABC):
-    """A convention of calls."""
+TakenT = TypeVar("TakenT")
 
-    @abstractmethod
+
+class PassingRules(ABC, Generic[TakenT]):
+    """A convention of calls; the type argument is what counts the places that are taken."""
+
     def parameters(
         self, types: Sequence[CType], result: CType, by_reference: ByReference
     ) -> list[tuple[ParameterPart, ...]]:
@@ -67,10 +69,37 @@ class PassingRules(ABC):
             by_reference: type -> whether C++ copies it by a function of its own.
 
         Returns:
-            The parts of each; () for one that is not passed, as an empty structure.
+            The parts of each; () for one that is not passed, as an empty structure, and on MIPS
+            for a floating-point number of which only the slots are known.
 
         Raises:
             NotKnown: a type is not understood.
+        """
+        hidden = result.kind != "void" and self.is_in_memory(result, by_reference)
+        taken = self._begin(hidden)
+        return [self._parameter(type, taken, by_reference) for type in types]
+
+    @abstractmethod
+    def _begin(self, hidden: bool) -> TakenT:
+        """Return what a call has taken before its first parameter.
+
+        Args:
+            hidden: True: the address of the memory for the result comes before the parameters.
+        """
+
+    @abstractmethod
+    def _parameter(
+        self, type: CType, taken: TakenT, by_reference: ByReference
+    ) -> tuple[ParameterPart, ...]:
+        """Return the parts of the next parameter.
+
+        Args:
+            type: the parameter's.
+            taken: what the parameters before it have taken; the parameter's places are added.
+            by_reference: type -> whether C++ copies it by a function of its own.
+
+        Raises:
+            NotKnown: the type is not understood.
         """
 
     @abstractmethod
