@@ -14,7 +14,6 @@ from typing import Any, Final
 from .library import (
     EMPTY,
     LARGEST_LIST,
-    MOST_STEPS,
     LibraryType,
     NotLaidOut,
     Reader,
@@ -22,6 +21,7 @@ from .library import (
     linked_nodes,
     machine_of,
     need,
+    nodes_of_tree,
     pointer_of,
     type_of,
     value_at,
@@ -195,62 +195,26 @@ class _Tree(LibraryType):
         first = pointer_of(tree["__begin_node_"])
         word = machine_of(value).arch.bits // 8
         behind = _behind(3 * word + 1, item)  # three links, and a flag for the colour
-        nodes = _nodes_of_tree(value, int(first), count)
+        nodes = nodes_of_tree(int(first), count, _links_of(value))
         return reader.items((value_at(value, item, node + behind) for node in nodes), depth)
 
 
-def _nodes_of_tree(value: Any, node: int, count: int) -> Iterator[int]:
-    """Yield the addresses of the nodes of a red-black tree, in order.
+def _links_of(value: Any) -> Callable[[int, int], int]:
+    """Return how the links of a tree's nodes are read, as library.nodes_of_tree() takes it.
 
     A node begins with the addresses of its left child, its right child, and its parent.
 
     Args:
         value: a View, from whose machine the nodes are read.
-        node: address of the first node.
-        count: how many nodes the tree has.
-
-    Raises:
-        NotLaidOut: a next node is more than MOST_STEPS links away, as in no tree.
-        GuestFault: memory cannot be read.
     """
     order = machine_of(value).arch.order.value
     word = machine_of(value).arch.bits // 8
 
     def link(node: int, which: int) -> int:
+        """Return the address that a node has in its word LEFT, RIGHT or PARENT."""
         return int.from_bytes(machine_of(value).read(node + which * word, word), order)
 
-    for n in range(count):
-        if n:
-            node = _next_in_tree(node, link)
-        yield node
-
-
-def _next_in_tree(node: int, link: Callable[[int, int], int]) -> int:
-    """Return the address of a node's successor in a red-black tree.
-
-    Args:
-        node: address of the node, which is not the last.
-        link: (address of a node, 0 for the left child, 1 for the right one, 2 for the parent) ->
-            address of that node; 0: there is none.
-
-    Raises:
-        NotLaidOut: the successor is more than MOST_STEPS links away, as in no tree.
-    """
-    right = link(node, 1)
-    steps = range(MOST_STEPS)
-    if right:
-        for _ in steps:
-            left = link(right, 0)
-            if not left:
-                return right
-            right = left
-        raise NotLaidOut
-    for _ in steps:
-        parent = link(node, 2)
-        if link(parent, 0) == node:
-            return parent
-        node = parent
-    raise NotLaidOut
+    return link
 
 
 class _Hash(LibraryType):

@@ -20,7 +20,6 @@ from .library import (
     EMPTY,
     LARGEST_LIST,
     MOST_ELEMENTS,
-    MOST_STEPS,
     LibraryType,
     LibraryValue,
     NotLaidOut,
@@ -29,6 +28,7 @@ from .library import (
     linked_nodes,
     machine_of,
     need,
+    nodes_of_tree,
     pointer_of,
     type_of,
     value_at,
@@ -236,51 +236,13 @@ class _CppTree(LibraryType):
         if not 0 <= tree["_M_impl"]["_M_node_count"] < LARGEST_LIST:
             return None
         storage = node.members["_M_storage"].offset
-        nodes = _nodes_of_tree(tree["_M_impl"], tree["_M_impl"]["_M_node_count"])
+        impl = tree["_M_impl"]
+        first = pointer_of(impl["_M_header"]["_M_left"])  # the header is the topmost one's parent
+        nodes = nodes_of_tree(first, impl["_M_node_count"], lambda at, which: at[_LINKS[which]])
         return reader.items((value_at(each, item, int(each) + storage) for each in nodes), depth)
 
 
-def _nodes_of_tree(impl: Any, count: int) -> Iterator[Any]:
-    """Yield Views of pointers to the nodes of a red-black tree, in order.
-
-    Args:
-        impl: a View of the tree's _M_impl, which has the header: a node whose _M_left is the first
-            node, and which is the parent of the topmost one.
-        count: how many nodes the tree has.
-
-    Raises:
-        NotLaidOut: a next node is more than MOST_STEPS links away, as in no tree.
-    """
-    node = pointer_of(impl["_M_header"]["_M_left"])
-    for n in range(count):
-        if n:
-            node = _next_in_tree(node)
-        yield node
-
-
-def _next_in_tree(node: Any) -> Any:
-    """Return a View of a pointer to a node's successor in a red-black tree.
-
-    Args:
-        node: a View of a pointer to the node.
-
-    Raises:
-        NotLaidOut: the successor is more than MOST_STEPS links away, as in no tree.
-    """
-    right = node["_M_right"]
-    if int(right):
-        for _ in range(MOST_STEPS):
-            left = right["_M_left"]
-            if not int(left):
-                return right
-            right = left
-        raise NotLaidOut
-    for _ in range(MOST_STEPS):
-        above = node["_M_parent"]
-        if int(above["_M_right"]) != int(node):
-            return above
-        node = above
-    raise NotLaidOut
+_LINKS: Final = ("_M_left", "_M_right", "_M_parent")  #: LEFT, RIGHT and PARENT
 
 
 class _CppHash(LibraryType):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar, Final, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Final, Protocol, SupportsInt, TypeVar
 
 from attrs import frozen
 
@@ -91,6 +91,57 @@ class Reader(Protocol):
 
 class NotLaidOut(Exception):
     """Raised where a value does not lie in memory as expected of its library's type."""
+
+
+Node = TypeVar("Node", bound=SupportsInt)  #: a node's address, or a View of a pointer to it
+LEFT: Final = 0
+RIGHT: Final = 1
+PARENT: Final = 2
+
+
+def nodes_of_tree(first: Node, count: int, link: Callable[[Node, int], Node]) -> Iterator[Node]:
+    """Yield the nodes of a red-black tree, in order.
+
+    Args:
+        first: the first node.
+        count: how many nodes the tree has.
+        link: (node, LEFT, RIGHT or PARENT) -> that child, or the parent; 0 as int(): there is none.
+
+    Raises:
+        NotLaidOut: a next node is more than MOST_STEPS links away, as in no tree.
+        GuestFault: memory cannot be read.
+    """
+    node = first
+    for n in range(count):
+        if n:
+            node = _next_in_tree(node, link)
+        yield node
+
+
+def _next_in_tree(node: Node, link: Callable[[Node, int], Node]) -> Node:
+    """Return the successor of a node, which is not the last, in a red-black tree.
+
+    Args:
+        node: the node.
+        link: as nodes_of_tree() takes it.
+
+    Raises:
+        NotLaidOut: the successor is more than MOST_STEPS links away, as in no tree.
+    """
+    right = link(node, RIGHT)
+    if int(right):
+        for _ in range(MOST_STEPS):
+            left = link(right, LEFT)
+            if not int(left):
+                return right
+            right = left
+        raise NotLaidOut
+    for _ in range(MOST_STEPS):
+        parent = link(node, PARENT)
+        if int(link(parent, LEFT)) == int(node):
+            return parent
+        node = parent
+    raise NotLaidOut
 
 
 class LibraryType:
