@@ -352,7 +352,8 @@ def _print_lines(
         k: its probes.
         lines: one or more.
         path: source file whose lines are named by their number alone.
-        counted: line -> its number from the first line of its function; others have none.
+        counted: line -> the N by which FUNCTION:N names it, from the function's first line; for a
+            source file's lines the line number. Lines of inlined functions have none.
         as_json: True: one JSON object a line.
     """
     covering = machine.symbols.covering(lines[0].address)

@@ -10,7 +10,7 @@ those that have been tried.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from attrs import evolve, frozen
@@ -22,11 +22,13 @@ from .convention_i386 import I386Rules
 from .convention_mips import MipsRules
 from .convention_ppc import PpcRules
 from .convention_ppc64 import Ppc64Rules
-from .convention_riscv import RiscvRules
+from .convention_riscv import WIDEST_REALS, RiscvRules
 from .convention_s390x import S390xRules
 from .placing import (
+    MEMBERS_NOT_KNOWN,
     MOST_DEEP,
     MOST_MEMBERS,
+    NOT_UNDERSTOOD,
     WORDS,
     ByReference,
     NotKnown,
@@ -72,10 +74,8 @@ def call_rules(
     if name == "aapcs64":
         return Arm64Rules(arch)
     if name == "flattened":
-        real: int | None = known.widest_real
-        if known.real_flags:
-            real = {"counted": 0, "single registers": 4, "registers": 8}.get(way)
-        return RiscvRules(arch, real, known.first_real_argument)
+        widest = WIDEST_REALS.get(way) if known.real_flags else known.widest_real
+        return RiscvRules(arch, widest, known.first_real_argument)
     if name == "pairs and addresses":
         return PpcRules(arch, way, results)
     if name == "doublewords":
@@ -88,27 +88,19 @@ def call_rules(
 
 
 def result_parts(
-    arch: Arch,
-    way: str,
-    is_variadic: bool,
-    results: Results | None,
-    type: CType,
-    by_reference: Callable[[CType], bool],
+    arch: Arch, rules: PassingRules[Any] | None, type: CType, by_reference: ByReference
 ) -> tuple[ParameterPart, ...]:
     """Return where a function's result is at the moment it returns.
 
     Args:
         arch: the guest's.
-        way: how the file's functions get floating-point numbers (RealFlags.ways); "": not told.
-        is_variadic: True for a function with `...`.
-        results: where functions of the file return structures; None: not known.
+        rules: the function's convention, from call_rules().
         type: of the result; one that takes more than a word, or is no integer.
         by_reference: type -> whether C++ copies it by a function of its own.
 
     Raises:
         NotKnown: the type or the architecture's convention is not understood.
     """
-    rules = call_rules(arch, way, is_variadic, results)
     if rules is not None:
         return rules.result(type, by_reference)
     # of 64-bit architectures some return 16 bytes in memory (Alpha)
@@ -174,7 +166,7 @@ _MOST_IN_REGISTERS: Final = 16  # bytes of a structure
 
 
 def _sysv_parameter(
-    type: CType, taken: Taken, by_reference: Callable[[CType], bool]
+    type: CType, taken: Taken, by_reference: ByReference
 ) -> tuple[ParameterPart, ...]:
     """Return the parts of the next parameter by the System V ABI; `taken` counts what it takes.
 
@@ -289,7 +281,7 @@ def _classes(type: CType) -> list[str]:
     if type.kind == "complex":
         return [_MEMORY]
     if type.kind not in ("struct", "union", "array") or not type.size:
-        raise NotKnown("it or a parameter before it is of a kind that is not understood")
+        raise NotKnown(NOT_UNDERSTOOD)
     if type.size > _MOST_IN_REGISTERS:
         _look_for_wide_vector(type)
         return [_MEMORY]
@@ -336,7 +328,7 @@ def _scalars(type: CType, base: int) -> list[tuple[int, int, str]]:
         raise NotKnown("it or a parameter before it has an array without bounds")
     if type.kind in ("struct", "union"):
         if has_unplaced_members(type) or len(type.fields) > MOST_MEMBERS:
-            raise NotKnown("where members of it or of a parameter before it are is not known")
+            raise NotKnown(MEMBERS_NOT_KNOWN)
         found = []
         for member in type.fields:
             if member.bits:
@@ -389,7 +381,7 @@ def _look_for_wide_vector(type: CType) -> None:
         inner = inside
 
 
-def _sysv_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
+def _sysv_result(type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
     """Return the parts of a function's result by the System V ABI, as it returns. One in memory is
     at the address in rax.
 

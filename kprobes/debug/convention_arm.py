@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 from ..arch._base import Arch, Order
 from .placing import (
     NOT_UNDERSTOOD,
+    REALS_NOT_TOLD,
     STRUCTURES,
     ByReference,
     NotKnown,
@@ -146,7 +147,7 @@ class ArmRules(PassingRules[_TakenOnArm]):
         if size not in (4, 8) and not (size == 2 and type.kind == "float"):
             raise NotKnown(NOT_UNDERSTOOD)
         if not self.way:
-            raise NotKnown("the file does not say how floating-point numbers are passed")
+            raise NotKnown(REALS_NOT_TOLD)
         each = 2 if size == 8 else 1
         first = taken.take_singles(each * count, each)
         if first is None:

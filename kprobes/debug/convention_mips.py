@@ -10,7 +10,9 @@ from attrs import define, field, frozen
 
 from ..arch._base import Arch, Order
 from .placing import (
+    MEMBERS_NOT_KNOWN,
     NOT_UNDERSTOOD,
+    REALS_NOT_TOLD,
     STRUCTURES,
     WORDS,
     ByReference,
@@ -30,25 +32,25 @@ _COMPILERS_ALIGN: Final = (
     "compilers differ about integers of 16 bytes behind an odd number of words"
 )
 _BASES: Final = "where floating-point members of a class with base classes are is not known"
-_REALS_NOT_TOLD: Final = "the file does not say how floating-point numbers are passed"
 
 
 @define
-class _Slots:
+class _TakenSlots:
     """Counts the slots that the parameters of a call have taken.
 
     Attributes:
-        taken: slots.
-        reals: of o32, floating-point registers that may still have parameters, in order; "": it is
-            not known which; []: none may, since another kind of parameter came.
+        count: slots.
+        reals: of o32, the registers of the next floating-point numbers, in order; "" in it stands
+            for one that is not known. []: none has a parameter any more, as behind one of another
+            kind.
     """
 
-    taken: int = 0
+    count: int = 0
     reals: list[str] = field(factory=list)
 
 
 @frozen
-class MipsRules(PassingRules[_Slots]):
+class MipsRules(PassingRules[_TakenSlots]):
     """The convention of o32, of 32-bit guests, or of n64.
 
     Attributes:
@@ -63,9 +65,9 @@ class MipsRules(PassingRules[_Slots]):
     way: str
     is_variadic: bool
 
-    def _begin(self, hidden: bool) -> _Slots:
+    def _begin(self, hidden: bool) -> _TakenSlots:
         """Return what a call has taken before its first parameter (PassingRules._begin)."""
-        return _Slots(taken=int(hidden), reals=[] if hidden else ["f12", "f14"])
+        return _TakenSlots(count=int(hidden), reals=[] if hidden else ["f12", "f14"])
 
     def result(self, type: CType, by_reference: ByReference) -> tuple[ParameterPart, ...]:
         """Return the parts of a result at the return (PassingRules.result)."""
@@ -136,7 +138,7 @@ class MipsRules(PassingRules[_Slots]):
             return []
         soft = self.way == "counted"
         if not self.way or (soft and (type.kind != "float" or type.size > 8)):
-            raise NotKnown(_REALS_NOT_TOLD)
+            raise NotKnown(REALS_NOT_TOLD)
         if soft:
             return []
         return [8, 8] if sizes == [16] else sizes
@@ -190,51 +192,51 @@ class MipsRules(PassingRules[_Slots]):
     # --- parameters
 
     def _parameter(
-        self, type: CType, slots: _Slots, by_reference: ByReference
+        self, type: CType, taken: _TakenSlots, by_reference: ByReference
     ) -> tuple[ParameterPart, ...]:
         """Return the parts of the next parameter (PassingRules._parameter)."""
         if is_empty(type):
-            if slots.reals:
-                slots.reals = [""]  # compilers may count it
+            if taken.reals:
+                taken.reals = [""]  # compilers may count it
             return ()
         self._look_at(type)
         word = self.arch.bits // 8
         if type.kind in STRUCTURES and by_reference(type):
-            slots.reals = []
-            (slot,) = self._slots(1, word, slots)
+            taken.reals = []
+            (slot,) = self._take_slots(1, word, taken)
             return (ParameterPart("behind", type.size, slot.name, slot.offset),)
         if type.kind == "complex" and word == 8 and type.size == 8:
             raise NotKnown("compilers differ about complex numbers of 8 bytes")
-        if type.kind in WORDS and type.size > word == 8 and slots.taken & 1:
+        if type.kind in WORDS and type.size > word == 8 and taken.count & 1:
             raise NotKnown(_COMPILERS_ALIGN)
         count = -(-type.size // word)
         align = min(alignment_with_bit_fields(type), 2 * word)
         if word == 4:
-            real = self._early_real(type, slots)
-            whole = self._slots(count, align, slots)
+            real = self._early_real(type, taken)
+            whole = self._take_slots(count, align, taken)
             if real is not None:
                 return tuple(real)
             return self._cut(type, whole)
-        whole = self._slots(count, align, slots)
+        whole = self._take_slots(count, align, taken)
         return self._cut(type, self._with_reals(type, whole))
 
-    def _slots(self, count: int, align: int, slots: _Slots) -> list[ParameterPart]:
+    def _take_slots(self, count: int, align: int, taken: _TakenSlots) -> list[ParameterPart]:
         """Take slots, and return where they are.
 
         Args:
             count: how many.
             align: bytes of which their offset among all slots is a multiple.
-            slots: what the parameters before it have taken; is changed.
+            taken: what the parameters before it have taken; the parameter's slots are added.
         """
         abi = self.arch.abi
         assert abi is not None
         word = self.arch.bits // 8
         if align > word:
-            slots.taken += slots.taken & 1
-        first = slots.taken
-        slots.taken += count
+            taken.count += taken.count & 1
+        first = taken.count
+        taken.count += count
         if align > word:
-            slots.taken += slots.taken & 1
+            taken.count += taken.count & 1
         out = list[ParameterPart]()
         for number in range(first, first + count):
             if number < len(abi.args):
@@ -244,20 +246,20 @@ class MipsRules(PassingRules[_Slots]):
                 out.append(ParameterPart("stack", word, offset=offset))
         return out
 
-    def _early_real(self, type: CType, slots: _Slots) -> list[ParameterPart] | None:
+    def _early_real(self, type: CType, taken: _TakenSlots) -> list[ParameterPart] | None:
         """Return the floating-point registers of a number among the first two parameters of o32, if
         none before it is anything else; [] where they are not known; None for another one.
 
         Args:
             type: of the parameter.
-            slots: what the parameters before it have taken; is changed.
+            taken: what the parameters before it have taken; the parameter's slots are added.
         """
         if type.kind != "float":
-            slots.reals = []
+            taken.reals = []
             return None
-        if not slots.reals or self.way == "counted":
+        if not taken.reals or self.way == "counted":
             return None
-        name = slots.reals.pop(0)
+        name = taken.reals.pop(0)
         if not self.way or self.is_variadic or not name:
             return []
         if type.size != 4 and self.way == "single registers":
@@ -282,7 +284,7 @@ class MipsRules(PassingRules[_Slots]):
             numbers = set(range(len(whole)))
         elif type.kind == "struct":
             if has_unplaced_members(type):
-                raise NotKnown("where members of it or of a parameter before it are is not known")
+                raise NotKnown(MEMBERS_NOT_KNOWN)
             doubles = [
                 member.offset
                 for member in type.fields
@@ -297,7 +299,7 @@ class MipsRules(PassingRules[_Slots]):
                 out.append(slot)
                 continue
             if self.way != "registers":
-                raise NotKnown(_REALS_NOT_TOLD)
+                raise NotKnown(REALS_NOT_TOLD)
             out.append(ParameterPart("register", 8, f"f{12 + abi.args.index(slot.name)}"))
         return out
 

@@ -9,6 +9,7 @@ from attrs import frozen
 from ..arch._base import Arch, Results
 from .placing import (
     NOT_UNDERSTOOD,
+    REALS_NOT_TOLD,
     STRUCTURES,
     WORDS,
     ByReference,
@@ -86,7 +87,7 @@ class PpcRules(PassingRules[Taken]):
         if type.kind != "float" or self.way == "counted":
             return self._in_words(type.size, taken)
         if not self.way:
-            raise NotKnown("the file does not say how floating-point numbers are passed")
+            raise NotKnown(REALS_NOT_TOLD)
         if taken.reals == _REALS:
             return (self._on_stack(type.size, taken),)
         taken.reals += 1

@@ -8,7 +8,10 @@ from attrs import frozen
 
 from ..arch._base import Arch
 from .placing import (
+    MEMBERS_NOT_KNOWN,
     MOST_DEEP,
+    REALS_NOT_TOLD,
+    STRUCTURES,
     WORDS,
     ByReference,
     NotKnown,
@@ -23,6 +26,8 @@ from .placing import (
 from .types import CType
 
 _REALS = 8  # registers for floating-point parameters
+#: what a file says (RealFlags.ways) -> bytes of the widest number that these registers pass
+WIDEST_REALS = {"counted": 0, "single registers": 4, "registers": 8}
 
 
 @frozen
@@ -77,7 +82,7 @@ class RiscvRules(PassingRules[Taken]):
             return ()
         look_at_kind(type)
         word = self.arch.bits // 8
-        copied = type.kind in ("struct", "union") and by_reference(type)
+        copied = type.kind in STRUCTURES and by_reference(type)
         if not copied:
             parts = self._in_reals(type, taken)
             if parts:
@@ -133,7 +138,7 @@ class RiscvRules(PassingRules[Taken]):
         if not reals or words > 1:
             return ()
         if self.real is None:
-            raise NotKnown("the file does not say how floating-point numbers are passed")
+            raise NotKnown(REALS_NOT_TOLD)
         if taken.reals + reals > _REALS or taken.words + words > len(self.arch.abi.args):
             return ()
         if numbers[0].offset:
@@ -192,7 +197,7 @@ class RiscvRules(PassingRules[Taken]):
         if type.kind != "struct":
             return False
         if has_unplaced_members(type):
-            raise NotKnown("where members of it or of a parameter before it are is not known")
+            raise NotKnown(MEMBERS_NOT_KNOWN)
         for member in type.fields:
             if member.bits:
                 offset = base + member.offset + member.shift // 8

@@ -8,6 +8,7 @@ from attrs import frozen
 
 from ..arch._base import Arch
 from .placing import (
+    STRUCTURES,
     WORDS,
     ByReference,
     ParameterPart,
@@ -59,7 +60,7 @@ class S390xRules(PassingRules[Taken]):
         if not is_empty(type):  # of which the address is passed
             look_at_kind(type)
         by_value = type.size in _BY_VALUE and type.kind != "complex"
-        if not by_value or (type.kind in ("struct", "union") and by_reference(type)):
+        if not by_value or (type.kind in STRUCTURES and by_reference(type)):
             slot = self._word(_WORD, taken)
             return (ParameterPart("behind", type.size, slot.name, slot.offset),)
         if not _is_real(type):

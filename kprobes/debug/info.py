@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, Protocol
 
 from ..arch._base import Arch, Results
@@ -31,7 +31,7 @@ from .inlined import copies_at
 from .lines import source_path
 from .markers import Marker, markers_of
 from .numbers import number, real_of_x87, single_of_double
-from .passing import Arrival, FunctionEntry, c_convention, is_copied, is_of_btf, result_of
+from .passing import Arrival, FunctionEntry, c_convention, is_by_reference, is_of_btf, result_of
 from .places import SourceFrame, frames, told
 from .placing import ParameterPart
 from .prototypes import FunctionConvention, Prototype, parse_prototype
@@ -504,9 +504,9 @@ class DebugInfo:
             Unsupported: the compiler has removed parameters, or debug information is damaged.
         """
         if prototype is not True:
-            variadic = "..." in prototype
-            convention = self._convention_at(entry, variadic)
-            return parse_prototype(prototype, self.arch, self.type, convention)
+            return parse_prototype(
+                prototype, self.arch, self.type, partial(self._convention_at, entry)
+            )
         function = self._entry(entry)
         if function is None:
             plain = (int, bytes, bytearray, memoryview)
@@ -550,7 +550,7 @@ class DebugInfo:
         if len(files) == 1:
             results = self._results_of(files[0])
         way = ways.pop() if len(ways) == 1 else ""
-        return c_convention(self.arch, way, results, is_copied, variadic)
+        return c_convention(self.arch, way, results, is_by_reference, variadic)
 
     def _results_of(self, file: LoadedFile) -> Results | None:
         """Return where functions of a file return structures; None: not known.

@@ -134,7 +134,7 @@ def _knows_rust(arch: Arch, function: Function) -> bool:
     return facts(arch).convention == "sysv" and "rustc" in producer
 
 
-def _is_copied(type: CType, language: int, producer: str) -> bool:
+def _passes_address(type: CType, language: int, producer: str) -> bool:
     """Whether C++ copies a structure by a function of its own, and so passes its address; False in
     C.
 
@@ -159,7 +159,7 @@ def _is_copied(type: CType, language: int, producer: str) -> bool:
     )
 
 
-def is_copied(type: CType) -> bool:
+def is_by_reference(type: CType) -> bool:
     """Whether C++ copies a structure of debug information by a function of its own.
 
     Raises:
@@ -167,7 +167,7 @@ def is_copied(type: CType) -> bool:
     """
     unit = type.definition.cu.get_top_DIE()
     language = constant(unit, "DW_AT_language") or 0
-    return _is_copied(type, language, text(unit, "DW_AT_producer"))
+    return _passes_address(type, language, text(unit, "DW_AT_producer"))
 
 
 def c_convention(
@@ -195,7 +195,7 @@ def c_convention(
         return rules.parameters(types, result, by_reference)
 
     return FunctionConvention(
-        parameters, lambda type: result_parts(arch, way, variadic, results, type, by_reference)
+        parameters, lambda type: result_parts(arch, rules, type, by_reference)
     )
 
 
@@ -263,7 +263,7 @@ class FunctionEntry:
                 lambda type: rust_result(type, tried),
             )
         else:
-            how = c_convention(self._arch, self._way, self._results, self._copied, variadic)
+            how = c_convention(self._arch, self._way, self._results, self._by_reference, variadic)
         return Prototype(self._result(), types, variadic, how)
 
     def arrivals(self) -> list[tuple[Variable, Arrival]]:
@@ -310,14 +310,7 @@ class FunctionEntry:
         try:
             type = self._result()
             if not rust:
-                parts = result_parts(
-                    self._arch,
-                    self._way,
-                    self._is_variadic(),
-                    self._results,
-                    type,
-                    self._copied,
-                )
+                parts = result_parts(self._arch, self._rules(), type, self._by_reference)
             else:
                 parts = rust_result(type, self._is_tried_rustc())
                 why = self._changed() if any(part.kind == "given" for part in parts) else ""
@@ -352,7 +345,7 @@ class FunctionEntry:
             return ()
         if abi.args:
             return (ParameterPart("given", type.size, name=abi.args[0]),)
-        # i386: on the stack; the function returns it (System V ABI, Intel386 supplement)
+        # all arguments are on the stack, and the function returns the address
         return (ParameterPart("behind", type.size, name=abi.returns[0]),)
 
     def _by_debug_info(self, n: int) -> Arrival:
@@ -687,7 +680,7 @@ class FunctionEntry:
             if self._language() == _RUST:
                 parts = rust_parts(types, self._result(), self._is_tried_rustc())[n]
             else:
-                parts = rules.parameters(types, self._result(), self._copied)[n]
+                parts = rules.parameters(types, self._result(), self._by_reference)[n]
         except NotKnown as error:
             return refused(str(error))
         if not parts and (not types[n].size or types[n].kind in ("struct", "union")):
@@ -708,10 +701,10 @@ class FunctionEntry:
             for die in children(function)
         )
 
-    def _copied(self, type: CType) -> bool:
+    def _by_reference(self, type: CType) -> bool:
         """Whether C++ passes a structure by its address. Raises NotKnown where that is not told."""
         producer = text(self._function.unit.get_top_DIE(), "DW_AT_producer")
-        return _is_copied(type, self._language(), producer)
+        return _passes_address(type, self._language(), producer)
 
     def _counted_apart(self, n: int, hidden: int) -> Arrival:
         """Return where a parameter is if pointers and integers have registers of their own: a
@@ -829,7 +822,7 @@ class FunctionEntry:
         rules = self._rules()
         if rules is not None and self._language() in _LIKE_C:
             try:
-                return int(rules.is_in_memory(result, self._copied))
+                return int(rules.is_in_memory(result, self._by_reference))
             except NotKnown:
                 return None
         if is_empty(result) and facts(self._arch).convention == "sysv":
@@ -847,7 +840,7 @@ class FunctionEntry:
             return 1
         # C++ returns by reference what has a copy constructor; whether it has is not always told
         try:
-            if self._copied(result):
+            if self._by_reference(result):
                 return 1
         except NotKnown:
             return None

@@ -19,6 +19,8 @@ MOST_DEEP: Final = 16
 NO_VECTORS: Final = "where this architecture passes vectors is not known"
 TOO_DEEP: Final = "it or a parameter before it is nested too deep"
 EMPTY_CLASSES: Final = "compilers differ about classes without members"
+MEMBERS_NOT_KNOWN: Final = "where members of it or of a parameter before it are is not known"
+REALS_NOT_TOLD: Final = "the file does not say how floating-point numbers are passed"
 NOT_UNDERSTOOD: Final = "it or a parameter before it is of a kind that is not understood"
 
 #: type -> whether C++ copies it by a function of its own (a copy constructor or destructor), and so
@@ -195,7 +197,7 @@ def is_empty(type: CType) -> bool:
     """Whether a type is a structure or union of GNU C without bytes, whose definition is known."""
     definition = type.definition
     return (
-        type.kind in ("struct", "union")
+        type.kind in STRUCTURES
         and not type.size
         and "DW_AT_byte_size" in definition.attributes
         and "DW_AT_declaration" not in definition.attributes
@@ -254,10 +256,10 @@ def _count_reals(type: CType, found: dict[str, int], depth: int) -> int:
             raise NotKnown("compilers differ about arrays without elements in it or before it")
         each = _count_reals(type.element, found, depth + 1)
         return each * (type.size // type.element.size) if each > 0 else each
-    if type.kind not in ("struct", "union"):
+    if type.kind not in STRUCTURES:
         return -1
     if has_unplaced_members(type) or len(type.fields) > MOST_MEMBERS:
-        raise NotKnown("where members of it or of a parameter before it are is not known")
+        raise NotKnown(MEMBERS_NOT_KNOWN)
     counts = list[int]()
     for member in type.fields:
         inside = -1 if member.bits else _count_reals(member.type, found, depth + 1)
@@ -288,7 +290,7 @@ def alignment(type: CType) -> int:
         return max(type.size, 1)
     if type.kind == "array":
         return alignment(type.element)
-    if type.kind in ("struct", "union"):
+    if type.kind in STRUCTURES:
         members = type.fields
         if has_unplaced_members(type) or len(members) > MOST_MEMBERS:
             raise NotKnown("the alignment of a structure before it is not known")
@@ -384,7 +386,7 @@ def has_vector(type: CType, depth: int) -> bool:
         return True
     if type.kind == "array":
         return has_vector(type.element, depth + 1)
-    if type.kind not in ("struct", "union"):
+    if type.kind not in STRUCTURES:
         return False
     return any(has_vector(member.type, depth + 1) for member in type.fields)
 

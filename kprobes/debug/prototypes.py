@@ -74,7 +74,10 @@ class Prototype:
 
 
 def parse_prototype(
-    text: str, arch: Arch, type_named: Callable[[str], CType], convention: FunctionConvention
+    text: str,
+    arch: Arch,
+    type_named: Callable[[str], CType],
+    convention_of: Callable[[bool], FunctionConvention],
 ) -> Prototype:
     """Read a prototype as C writes it: "double pow(double, double)". Names may be left out.
 
@@ -84,7 +87,7 @@ def parse_prototype(
         type_named: name as C writes it ("struct point") -> the type that debug information has of
             that name. Asked for names that are no number's; raises UnknownSymbol where there is no
             such type.
-        convention: how the function is called; goes into the result as it is.
+        convention_of: True for a function with `...` -> how the function is called.
 
     Raises:
         BadArgument: `text` is no prototype, or has a type that is not known.
@@ -104,7 +107,7 @@ def parse_prototype(
     if any(one.kind == "void" for one in parameters):
         raise BadArgument(f"{shown(text)} has a parameter of type void", hint="leave it out")
     result = _declared_type(found[1], arch, type_named)
-    return Prototype(result, tuple(parameters), variadic, convention)
+    return Prototype(result, tuple(parameters), variadic, convention_of(variadic))
 
 
 def _declared_type(text: str, arch: Arch, type_named: Callable[[str], CType]) -> CType:

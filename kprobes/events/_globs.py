@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 from ..errors import AmbiguousSymbol, EventError, UnknownSymbol
 from ..machine._base import Machine
 from ..symbols import Symbols, perhaps_spelled, spellings, where_names_are
-from ._copies import copied, is_part
+from ._clones import clones_of, is_part
 from ._messages import make_error
 
 QUOTES = ("'", '"')
@@ -266,7 +266,7 @@ def _of_one_name(words: list[str], machine: Machine) -> ExpandedPattern | None:
         named = [(f"{body} at {address:#x}", address) for address in error.addresses]
         return _definitions(words, named, machine)
     except UnknownSymbol:
-        if copies := copied(symbols, body):
+        if copies := clones_of(symbols, body):
             return _definitions(words, [(each.name, each.address) for each in copies], machine)
     return None
 

@@ -15,7 +15,7 @@ from ..debug.sources import SourcePlace
 from ..errors import AmbiguousSymbol, UnknownSymbol
 from ..machine._base import Machine
 from ..symbols import SourceLine
-from ._copies import copied
+from ._clones import clones_of
 from ._messages import make_error
 
 _LINE: Final = re.compile(r"(.+):(\d{1,9})")
@@ -167,7 +167,7 @@ class _Places:
         inlined = self._info.copies(place)
         if not inlined:
             return None
-        whole = copied(self._symbols, place, parts=True)
+        whole = clones_of(self._symbols, place, parts=True)
         found = {symbol.address: SourcePlace(symbol.address, symbol.name) for symbol in whole}
         found |= {each.address: each for each in inlined}
         return [found[address] for address in sorted(found)]

@@ -543,8 +543,8 @@ class Elf:
 
     @property
     def has_attributes(self) -> bool:
-        """True where the file says by which variant of the calling convention its functions are
-        called.
+        """True where the file has a section of attributes: it, or e_flags beside it, may say by
+        which variant of the calling convention the file's functions are called.
         """
         names = (".ARM.attributes", ".MIPS.abiflags", ".gnu.attributes", ".riscv.attributes")
         return any(s.name in names for s in self.sections)

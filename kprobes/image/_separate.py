@@ -98,11 +98,9 @@ def alternative_link(data: bytes) -> tuple[str, str] | None:
         if section is not None:
             path, _, identity = section.contents(data).partition(b"\0")
             return os.fsdecode(path), identity.hex()
-        section = _section(data, b".debug_sup")  # DWARF 5, 7.3.6: version, a flag, path, checksum
-        content = b"" if section is None else section.contents(data)
-        if len(content) > 3 and not content[2]:
-            path, _, rest = content[3:].partition(b"\0")
-            return os.fsdecode(path), rest[1 : 1 + rest[0]].hex()
+        found = _supplementary(data)
+        if found is not None and not found[0]:
+            return found[1], found[2]
     return None
 
 
@@ -139,21 +137,40 @@ def find_alternative(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -
                 found = _contents(file, mapped=True)
         except (OSError, ValueError):
             continue
-        if build_id(found) == identity or _supplementary_checksum(found) == identity:
+        if _has_identity(found, identity):
             return place, found
     return None
 
 
-def _supplementary_checksum(data: bytes) -> str:
-    """Return the checksum that an alternative file has of itself in .debug_sup, in hexadecimal; "":
-    there is none.
+def _supplementary(data: bytes) -> tuple[bool, str, str] | None:
+    """Return what section .debug_sup of a file says (DWARF 5, 7.3.6).
+
+    Args:
+        data: contents of the file.
+
+    Returns:
+        (True: the file is an alternative file itself, path of its alternative file, checksum of
+        the alternative file in hexadecimal); None: there is no such section.
+
+    Raises:
+        errors in _DAMAGE: the file is damaged.
     """
+    section = _section(data, b".debug_sup")
+    content = b"" if section is None else section.contents(data)
+    if len(content) <= 3:
+        return None
+    path, _, rest = content[3:].partition(b"\0")  # behind the version, and a flag
+    return bool(content[2]), os.fsdecode(path), rest[1 : 1 + rest[0]].hex() if rest else ""
+
+
+def _has_identity(data: bytes, identity: str) -> bool:
+    """Whether a file is the alternative file of an identity, by its build-id or its checksum."""
+    if build_id(data) == identity:
+        return True
     with suppress(*_DAMAGE):
-        section = _section(data, b".debug_sup")
-        content = b"" if section is None else section.contents(data)
-        rest = content[3:].partition(b"\0")[2]
-        return rest[1 : 1 + rest[0]].hex() if rest else ""
-    return ""
+        found = _supplementary(data)
+        return found is not None and found[2] == identity
+    return False
 
 
 def has_dwarf(data: bytes) -> bool:

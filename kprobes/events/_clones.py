@@ -8,13 +8,13 @@ from ..names import demangle, is_mangled, means
 from ..symbols import Symbol, Symbols
 
 #: what compilers append to a function's name for a copy of all its code
-_COPY = re.compile(r"(?:\.(?:constprop|isra|lto_priv|llvm|specialized)\.\d+)+", re.ASCII)
+_CLONE = re.compile(r"(?:\.(?:constprop|isra|lto_priv|llvm|specialized)\.\d+)+", re.ASCII)
 #: the same, or also for the part that is left of a function whose beginning is inlined
 _PART = re.compile(r"(?:\.(?:constprop|isra|lto_priv|llvm|specialized|part)\.\d+)+", re.ASCII)
 
 
-def copied(symbols: Symbols, name: str, parts: bool = False) -> list[Symbol]:
-    """Return the compiler's copies of a function that have its code out of line.
+def clones_of(symbols: Symbols, name: str, parts: bool = False) -> list[Symbol]:
+    """Return the clones of a function: symbols of copies of its code that the compiler has made.
 
     Args:
         symbols: where to look.
@@ -22,7 +22,7 @@ def copied(symbols: Symbols, name: str, parts: bool = False) -> list[Symbol]:
         parts: True: return also what is left of a function whose beginning is inlined
             (`name.part.0`); False: only copies of all its code.
     """
-    behind = _PART if parts else _COPY
+    behind = _PART if parts else _CLONE
     found = []
     for symbol in symbols:
         base, dot, rest = symbol.name.partition(".")
