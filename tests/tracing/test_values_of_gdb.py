@@ -188,5 +188,7 @@ def test_parts_of_structures_that_callers_leave_out(target: str, level: int, tmp
     assert seen["take k"] == 2
     for shown in (seen["take t"], seen["more t"]):
         assert shown is None or (shown["unused"] in (None, 5) and shown["last"] in (None, 2))
-    shown = seen["more p"]
-    assert shown is None or [*shown.values()] == [7, 8, 9]
+    if target in ("x86_64", "arm64"):  # where LLVM says in which register the word is that is passed
+        assert seen["take t"] == {"unused": None, "last": 2}
+    # passed on the stack or by address as a whole; on 32-bit guests in words, of which one may be left out
+    assert seen["more p"] == (None if target == "mips" else {"first": 7, "unused": 8, "last": 9})
