@@ -34,7 +34,7 @@ from kprobes import arch as arch_module
 from kprobes.debug import cache as cache_module
 from kprobes.debug import file as file_module
 from kprobes.debug.abbreviations import AbbreviationTable
-from kprobes.debug.convention import result_parts
+from kprobes.debug.convention import call_rules, result_parts
 from kprobes.debug.file import contents, dwarf
 from kprobes.debug.lines import _lines, line_table
 from kprobes.debug.placing import NotKnown
@@ -331,7 +331,8 @@ def test_results_of_16_bytes_are_refused_where_they_have_not_been_tried(arch: st
     """Alpha returns them in memory, others in two registers."""
     wide: Any = SimpleNamespace(kind="int", size=16, name="__int128")
     with pytest.raises(NotKnown, match=f"how {arch} returns it is not known"):
-        result_parts(arch_module.get(arch), "", False, None, wide, lambda type: False)
+        known = arch_module.get(arch)
+        result_parts(known, call_rules(known, "", False, None), wide, lambda type: False)
 
 
 @pytest.mark.parametrize("name", FILES)
